@@ -1,0 +1,1 @@
+"""Execution: DuckDB (`engine`), Python functions (`udf`), tasks, and the joblib pool (`pool`)."""

@@ -1,0 +1,1 @@
+"""Expressions: one family of frozen nodes, and their text as DuckDB SQL."""

@@ -1,0 +1,362 @@
+"""The one expression family. `Name`, `Parameter` and `Query` are unbound; binding replaces them.
+
+Spans never count for equality. `Column.name` is the plan's own unique name of a column, never
+what the user wrote: two columns of one plan differ even when case is ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from zql.schema import DataType
+from zql.source import Span
+from zql.tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Expr(Node):
+    """Base of all expressions; `span` is where the user wrote it."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expr):
+    """Unbound: `a`, `t.a`, `s.f.g`; the binder decides which part is table, column or field."""
+
+    parts: tuple[str, ...]
+    quoted: tuple[bool, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expr):
+    """Bound: a column of the input (or of an outer query) by its unique name in the plan."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant. `value` is exact: str, bytes, int, Decimal, bool or None.
+
+    `type` names the type for typed literals (`DATE '2024-01-31'`) and parameters; empty when the
+    value says it (`1`, `'a'`, `TRUE`, `NULL`). `text` keeps how a number was written (`1e3`).
+    """
+
+    value: Any
+    type: DataType = ""
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """Unbound: `$name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """`-x`, `+x`, `~x`, `NOT x`; `op` in upper case."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """Two operands: arithmetic, comparison, `||`, bits, `->`, `->>`, `**`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Expr):
+    """`AND` or `OR` over two or more operands, flat."""
+
+    op: str
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Is(Expr):
+    """`x IS [NOT] NULL | TRUE | FALSE | DISTINCT FROM y`; `test` is NULL, TRUE, FALSE, DISTINCT."""
+
+    operand: Expr
+    test: str
+    negated: bool = False
+    other: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    """`op` is LIKE, ILIKE, GLOB, SIMILAR TO or ~."""
+
+    op: str
+    operand: Expr
+    pattern: Expr
+    negated: bool = False
+    escape: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    """`x [NOT] BETWEEN low AND high`."""
+
+    operand: Expr
+    low: Expr
+    high: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expr):
+    """`x [NOT] IN (a, b)`; with one `Subquery` of kind IN instead when it is a query."""
+
+    operand: Expr
+    items: tuple[Expr, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """`CASE [operand] WHEN .. THEN .. [ELSE ..] END`; `whens` are (condition, result) pairs."""
+
+    operand: Expr | None
+    whens: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """`CAST(x AS type)`, `x::type`, `TRY_CAST(x AS type)`; type in DuckDB's words."""
+
+    operand: Expr
+    type: DataType
+    safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey(Node):
+    """One item of an ORDER BY; `nulls_first` is None when not written (then NULLs come last)."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Node):
+    """`OVER (PARTITION BY .. ORDER BY .. frame)`; `name` for `OVER w` until it is bound.
+
+    `frame` is the frame's text in canonical words (`ROWS BETWEEN 1 PRECEDING AND CURRENT ROW`),
+    whose bounds are literals; `exclude` as `EXCLUDE TIES`.
+    """
+
+    partition: tuple[Expr, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: str = ""
+    name: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArgument(Node):
+    """`name => value` in a call."""
+
+    name: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A function call; `name` has one part, or two for `module.function` before binding.
+
+    `star` marks `count(*)`. A dotted call on something that is no module is the method form and is
+    bound to `Call(name, (receiver, ...))`.
+    """
+
+    name: tuple[str, ...]
+    args: tuple[Expr | NamedArgument, ...] = ()
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    filter: Expr | None = None
+    window: Window | None = None
+    star: bool = False
+    ignore_nulls: bool | None = None
+    within_group: tuple[SortKey, ...] = ()
+    name_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Expr):
+    """`receiver.name(args)` where the receiver is not a plain dotted name."""
+
+    receiver: Expr
+    name: str
+    args: tuple[Expr | NamedArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """`lambda x, y: body`, only as an argument; its parameters are `Name`s, bound to `Variable`s."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Expr):
+    """Bound: a lambda's or comprehension's own variable."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension(Expr):
+    """`[element FOR variable IN items IF condition]`."""
+
+    element: Expr
+    variable: str
+    items: Expr
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Expr):
+    """`[a, b]`."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(Expr):
+    """`{a: 1, 'b c': 2}`."""
+
+    entries: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Expr):
+    """`MAP {'k': 1}`."""
+
+    entries: tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Expr):
+    """`(a, b)`."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAccess(Expr):
+    """`x.field` on a struct."""
+
+    operand: Expr
+    field_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Expr):
+    """`x[i]`, from 1, negative from the end."""
+
+    operand: Expr
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Expr):
+    """`x[a:b]`, `x[a:b:step]`; None where nothing is written."""
+
+    operand: Expr
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Expr):
+    """`INTERVAL '30 minutes'` (unit empty), `INTERVAL 1 DAY`, `INTERVAL (n) DAY`."""
+
+    value: Expr
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extract(Expr):
+    """`EXTRACT(part FROM x)`."""
+
+    part: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class AtTimeZone(Expr):
+    """`x AT TIME ZONE zone`."""
+
+    operand: Expr
+    zone: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Collate(Expr):
+    """`x COLLATE name`."""
+
+    operand: Expr
+    collation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Try(Expr):
+    """`TRY(x)`: NULL when evaluating x fails."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery(Expr):
+    """`(query)`, `EXISTS (query)`, `x [NOT] IN (query)`; kind SCALAR, EXISTS or IN.
+
+    `query` is an `ast.Query` before binding and a logical plan (`LogicalPlan`) after it.
+    """
+
+    kind: str
+    query: Node
+    operand: Expr | None = None
+    negated: bool = False
+    type: DataType = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Expr):
+    """`*`, `t.*`, `expr.*` with its modifiers; only in select lists, never bound."""
+
+    qualifier: Expr | None = None
+    exclude: tuple[Name, ...] = ()
+    replace: tuple[tuple[Expr, Name], ...] = ()
+    rename: tuple[tuple[Name, Name], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Expr):
+    """`COLUMNS('regex')`; only as a whole select item, never bound."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall(Expr):
+    """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python."""
+
+    function: Node
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+    type: DataType = ""

@@ -1,0 +1,1 @@
+"""Logical plans: what to compute. The binder resolves every name and type once."""

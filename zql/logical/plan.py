@@ -1,0 +1,326 @@
+"""Logical operators: the nouns of algebra, frozen and printable.
+
+Every column of a plan has a name that is unique in it, whatever its case; the names that the user
+sees stand in `Write.names` and `Query.names`, so that `id` and `Id`, joins of tables with the same
+columns, and `t.a` after SET need no renaming tricks. Rows keep their order unless a node says not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from zql.expr.expression import Column, Expr, SortKey
+from zql.expr.functions import PythonFunction
+from zql.schema import InputFile
+from zql.source import Span
+from zql.tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Node):
+    """A computed column: `column` gets the value of `expr`."""
+
+    column: Column
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ScanColumn(Node):
+    """A column read from files: `source` is its exact name there; `kind` is data, filename, row
+    (`file_row_number`, from 0) or hive (from a `key=value` folder).
+    """
+
+    column: Column
+    source: str
+    kind: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """Files of one format. `options` are the reader's, as (name, value) pairs of plain values."""
+
+    name: str
+    format: str
+    files: tuple[InputFile, ...] = field(repr=False)
+    columns_read: tuple[ScanColumn, ...]
+    options: tuple[tuple[str, object], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(c.column for c in self.columns_read)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScan(Node):
+    """A Python object handed in by name; the session holds it under `key`. `sources` are its own
+    column names, one for each of `columns`.
+    """
+
+    key: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult(Node):
+    """The rows that another stage left, in its order. Only after splitting into stages."""
+
+    stage: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInput(Node):
+    """The rows that the step before hands over. Only inside a stage's steps."""
+
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFunction(Node):
+    """`range(10)`, `unnest(..)`: a table function of DuckDB that reads no file. `sources` are the
+    names DuckDB gives.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values(Node):
+    """Literal rows."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Node):
+    """Rows for which the predicate is TRUE."""
+
+    input: LogicalPlan
+    predicate: Expr
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Node):
+    """Exactly these columns; window functions allowed, aggregates not."""
+
+    input: LogicalPlan
+    assigns: tuple[Assign, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(a.column for a in self.assigns)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Node):
+    """Groups; keys first. No key: one row. Order is open."""
+
+    input: LogicalPlan
+    keys: tuple[Assign, ...]
+    aggregates: tuple[Assign, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(a.column for a in self.keys + self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Node):
+    """Whole-row duplicates removed. Order is open."""
+
+    input: LogicalPlan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctOn(Node):
+    """The first row for each key, by `order`, then by input order. Order is open."""
+
+    input: LogicalPlan
+    on: tuple[Expr, ...]
+    order: tuple[SortKey, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(Node):
+    """A stable sort by the keys."""
+
+    input: LogicalPlan
+    keys: tuple[SortKey, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Node):
+    """`count` rows (all when None) after the first `offset`; both are numbers of rows."""
+
+    input: LogicalPlan
+    count: int | None
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open."""
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: str
+    condition: Expr | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        if self.kind in ("SEMI", "ANTI"):
+            return self.left.columns
+        return self.left.columns + self.right.columns
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """UNION, INTERSECT, EXCEPT by position; UNION ALL appends and so keeps order."""
+
+    kind: str
+    inputs: tuple[LogicalPlan, ...]
+    columns: tuple[Column, ...]
+    all: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest(Node):
+    """One row for each element; `position` counts from `base`; `outer` keeps rows without any."""
+
+    input: LogicalPlan
+    list: Expr
+    column: Column
+    position: Column | None = None
+    base: int = 0
+    outer: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        extra = (self.column,) if self.position is None else (self.column, self.position)
+        return self.input.columns + extra
+
+
+@dataclass(frozen=True, slots=True)
+class PythonColumn(Node):
+    """One Python call made for each row by `Apply`.
+
+    `args` and `keywords` are columns of the input or literals; `guard` is a BOOLEAN column of the
+    input: the call is made only where it is TRUE, else the result is NULL.
+    """
+
+    column: Column
+    function: PythonFunction
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+    guard: Column | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """Adds the results of Python calls at the right; made by `isolate_python_calls`."""
+
+    input: LogicalPlan
+    calls: tuple[PythonColumn, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + tuple(c.column for c in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class MapRows(Node):
+    """`MAP` and `FLATMAP`: records in, records out; the result replaces the row.
+
+    The function gets a dict of `record` (user's name, column) pairs, or `args` in its place. The
+    records it gives have the keys `names`, one for each of `columns`; `kind` is MAP or FLATMAP.
+    """
+
+    input: LogicalPlan
+    kind: str
+    function: PythonFunction
+    record: tuple[tuple[str, Column], ...]
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Node):
+    """Rows to files. `names` are the users' names of the input's columns, in order."""
+
+    input: LogicalPlan
+    uri: str
+    format: str
+    names: tuple[str, ...]
+    mode: str = "error"
+    options: tuple[tuple[str, object], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """The root of a query that gives rows: `names` are the users' names of its columns."""
+
+    input: LogicalPlan
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+LogicalPlan = (
+    Scan
+    | MemoryScan
+    | StageResult
+    | BatchInput
+    | TableFunction
+    | Values
+    | Filter
+    | Project
+    | Aggregate
+    | Distinct
+    | DistinctOn
+    | Sort
+    | Limit
+    | Join
+    | SetOperation
+    | Unnest
+    | Apply
+    | MapRows
+    | Write
+    | Query
+)

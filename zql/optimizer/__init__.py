@@ -1,0 +1,1 @@
+"""Optimizer: logical plan to logical plan, one listed rule at a time."""

@@ -1,0 +1,1 @@
+"""Physical plans: how to compute. Stages of fused steps, and their SQL."""

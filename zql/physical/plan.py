@@ -1,0 +1,86 @@
+"""Physical plans: stages of steps. Frozen data: tasks are made from it, nothing runs here.
+
+A stage with a `source` is cut into tasks over the splits of that source, run by the worker pool;
+a stage without one is a single DuckDB statement with all threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zql.logical.plan import Apply, LogicalPlan, MapRows, Scan, StageResult
+from zql.tree import Node, walk
+
+
+@dataclass(frozen=True, slots=True)
+class RunSql(Node):
+    """A logical plan that DuckDB runs as one SELECT.
+
+    Its leaves are scans, results of earlier stages, or `BatchInput`: the rows of the step before.
+    """
+
+    plan: LogicalPlan
+
+
+@dataclass(frozen=True, slots=True)
+class CallPython(Node):
+    """Python over batches: an `Apply` or a `MapRows` whose input is `BatchInput`."""
+
+    call: Apply | MapRows
+
+
+Step = RunSql | CallPython
+
+
+@dataclass(frozen=True, slots=True)
+class Keep(Node):
+    """The rows stay in the run's work folder for later stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collect(Node):
+    """The rows go to the caller under the users' names."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFiles(Node):
+    """The rows go to files; `names` are the users' names of the columns."""
+
+    uri: str
+    format: str
+    names: tuple[str, ...]
+    mode: str = "error"
+    options: tuple[tuple[str, object], ...] = ()
+
+
+Sink = Keep | Collect | WriteFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Node):
+    """Steps that run without a break, and where their rows go.
+
+    `row_local` says that a native stage may be run split by split (over its one `Scan`) with the
+    same rows in the same order: it is when its output is sharded.
+    """
+
+    id: int
+    source: Scan | StageResult | None
+    steps: tuple[Step, ...]
+    sink: Sink
+    row_local: bool = False
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Ids of the stages whose results this one reads."""
+        found = [n.stage for step in self.steps for n in walk(step) if isinstance(n, StageResult)]
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan(Node):
+    """Stages in an order in which they can run; the last one is the statement's result."""
+
+    stages: tuple[Stage, ...]

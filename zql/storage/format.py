@@ -1,0 +1,109 @@
+"""What a format is: how its files are understood, cut, read and written.
+
+A reader never touches rows in Python: it gives DuckDB a SQL text. What a format must ask of DuckDB
+(to infer a schema, say) goes through `SqlEngine`, so that nothing here imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zql.schema import DataType, InputFile, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file that one task reads: bytes of JSONL, rows of Parquet, else the whole.
+
+    `[start, stop)`; both None for the whole file. Splits of a file are in its order and cover each
+    row once.
+    """
+
+    file: InputFile
+    start: int | None = None
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """A column to read: `alias` in the SQL, exact `source` name in the file, `type` wanted.
+
+    `kind`: data, filename, row (row number in the file, from 0), hive.
+    """
+
+    alias: str
+    source: str
+    type: DataType
+    kind: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished output file."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+class SqlEngine(Protocol):
+    """DuckDB, as far as a format needs it: one statement, all rows, as tuples."""
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one statement; raises the engine's own error (its text holds DuckDB's message)."""
+
+
+class RowWriter(Protocol):
+    """Writes Arrow batches of one file; the path is already a temporary one."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Appends rows."""
+
+    def close(self) -> None:
+        """Finishes the file and syncs it to disk. Without rows it is still a readable file."""
+
+
+class Format(Protocol):
+    """A file format. Members of `registry.FORMATS` are instances."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    read_options: Mapping[str, str]
+    write_options: Mapping[str, str]
+
+    def schema(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> Schema:
+        """Columns of the union of the files by name, types widened; every row counts."""
+
+    def splits(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], target_bytes: int
+    ) -> list[Split]:
+        """Cuts into parts of about `target_bytes`, in file order; depends on nothing else."""
+
+    def scan_sql(
+        self,
+        files: Sequence[InputFile] | Split,
+        columns: Sequence[ReadColumn],
+        options: Mapping[str, Any],
+        engine: SqlEngine,
+    ) -> str:
+        """A parenthesised SELECT that gives the columns under their aliases, rows in order."""
+
+    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
+        """The options of DuckDB's COPY for this format; None when COPY cannot write it."""
+
+    def writer(
+        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+    ) -> RowWriter:
+        """Opens a writer on a local path."""
+
+    def explain_failure(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
+    ) -> Exception | None:
+        """Finds the place behind DuckDB's reading error: a `StorageError` with file and line."""

@@ -1,0 +1,1 @@
+"""Syntax: text to AST. `parser` is the only module that knows Lark."""
