@@ -1,0 +1,108 @@
+"""What binding asks of the world: files, functions and types. A port; the session has the adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from zql.expr.expression import Column, Expr
+from zql.expr.functions import PythonFunction
+from zql.logical.plan import LogicalPlan
+from zql.schema import DataType, InputFile, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable:
+    """Files of one format and their common columns; `hive` names those that come from folders."""
+
+    name: str
+    format: str
+    files: tuple[InputFile, ...] = field(repr=False)
+    schema: Schema
+    hive: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTable:
+    """A Python object that the session holds under `key`."""
+
+    key: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """A DuckDB function: its kinds (scalar, aggregate, table, macro, window) and stability."""
+
+    kinds: frozenset[str]
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """A checked WRITE: the format found, and options under their one name."""
+
+    format: str
+    mode: str
+    options: tuple[tuple[str, Any], ...]
+
+
+class TypeProblem(Exception):  # noqa: N818 - no error of its own: the binder makes one of it
+    """DuckDB refuses an expression; `message` is its own text without decoration."""
+
+    def __init__(self, message: str, candidates: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.candidates = candidates
+
+
+class Catalog(Protocol):
+    """Answers about the world. Every method may raise a `ZqlError` without a span."""
+
+    def files(
+        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+    ) -> FileTable:
+        """Finds the files, their format (of `reader` or of their names) and their columns."""
+
+    def object(self, name: str) -> ObjectTable | None:
+        """A Python object handed in under this name."""
+
+    def object_names(self) -> Iterable[str]:
+        """Names of the objects handed in."""
+
+    def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
+        """The public functions of a Python file (relative to the script) or module."""
+
+    def function(self, name: str) -> FunctionFacts | None:
+        """What DuckDB knows of a function; None when it has none of that name."""
+
+    def function_names(self) -> Iterable[str]:
+        """Names of all functions of DuckDB."""
+
+    def types(self, columns: Sequence[Column], exprs: Sequence[Expr]) -> tuple[DataType, ...]:
+        """The types of bound expressions over these columns. Raises `TypeProblem`."""
+
+    def common_type(self, types: Sequence[DataType]) -> DataType:
+        """The type that holds values of all these. Raises `TypeProblem`."""
+
+    def fields(self, type: DataType) -> Schema:
+        """The fields of a STRUCT type; empty for others."""
+
+    def evaluate(self, expr: Expr) -> Any:
+        """The value of a constant expression. Raises `TypeProblem`."""
+
+    def table_function(self, name: str, args: Sequence[Expr]) -> Schema:
+        """The columns of a table function of DuckDB. Raises `TypeProblem`."""
+
+    def probe(
+        self, function: PythonFunction, plan: LogicalPlan, names: Sequence[str]
+    ) -> PythonFunction:
+        """The function with its result type, seen on the first rows of `plan`.
+
+        The plan's columns are the arguments; with `names` they form the record that is passed.
+        """
+
+    def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
+        """Checks a WRITE's URI and options."""

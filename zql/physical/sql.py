@@ -1,0 +1,260 @@
+"""Logical operators as one DuckDB SELECT.
+
+An operator joins the SELECT below it only when its clause comes later in SQL's own order (FROM,
+WHERE, SELECT or GROUP BY, ORDER BY, LIMIT); else that SELECT becomes a subquery. So each operator
+sees its input and nothing else, and the text stays short enough to read in EXPLAIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+from zql.errors import InternalError
+from zql.expr.expression import Column
+from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
+from zql.logical import plan as lp
+from zql.tree import Node
+
+_FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
+
+
+def render(plan: Node, sources: Mapping[Node, str]) -> str:
+    """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
+
+    A relation stands in parentheses and has the leaf's columns by their names in the plan. The
+    columns come out in the plan's order under those names.
+    """
+    return _Renderer(sources).select(plan).text()
+
+
+@dataclass(frozen=True, slots=True)
+class _Select:
+    """A SELECT being built; `level` is the last clause that is taken."""
+
+    source: str
+    columns: tuple[Column, ...]
+    items: tuple[str, ...] = ()
+    where: str = ""
+    tail: str = ""
+    distinct: str = ""
+    order: str = ""
+    limit: str = ""
+    level: int = _FROM
+
+    def text(self) -> str:
+        items = self.items or tuple(quote_identifier(c.name) for c in self.columns)
+        parts = [f"SELECT {self.distinct}{', '.join(items)}", f"FROM {self.source}"]
+        parts += [part for part in (self.where, self.tail, self.order, self.limit) if part]
+        return "\n".join(parts)
+
+
+def _indent(text: str) -> str:
+    return "  " + text.replace("\n", "\n  ")
+
+
+class _Renderer:
+    def __init__(self, sources: Mapping[Node, str]) -> None:
+        self.sources = sources
+
+    def select(self, plan: Node) -> _Select:
+        return _select(plan, self)
+
+    def plan_sql(self, plan: Node) -> str:
+        return self.select(plan).text()
+
+    def sql(self, expr: Node) -> str:
+        return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
+
+    def below(self, plan: Node, level: int) -> _Select:
+        """The SELECT of an input, made a subquery when its clauses reach `level`."""
+        select = self.select(plan)
+        return select if select.level < level else self.wrapped(select)
+
+    def wrapped(self, select: _Select) -> _Select:
+        return _Select(source=f"(\n{_indent(select.text())}\n)", columns=select.columns)
+
+    def relation(self, plan: Node) -> str:
+        """A plan as something that can stand in FROM."""
+        select = self.select(plan)
+        return select.source if _is_bare(select) else self.wrapped(select).source
+
+    def assigns(self, assigns: tuple[lp.Assign, ...]) -> tuple[str, ...]:
+        return tuple(self.assign(a) for a in assigns)
+
+    def assign(self, assign: lp.Assign) -> str:
+        name = quote_identifier(assign.column.name)
+        value = self.sql(assign.expr)
+        return name if value == name else f"{value} AS {name}"
+
+
+def _is_bare(select: _Select) -> bool:
+    return select.level == _FROM and not select.items
+
+
+@singledispatch
+def _select(plan: Node, _r: _Renderer) -> _Select:
+    raise InternalError(f"no SQL for the operator {type(plan).__name__}")
+
+
+@_select.register(lp.Scan)
+@_select.register(lp.MemoryScan)
+@_select.register(lp.StageResult)
+@_select.register(lp.BatchInput)
+def _(p: lp.Scan, r: _Renderer) -> _Select:
+    source = r.sources.get(p)
+    if source is None:
+        raise InternalError(f"no source for {p!r}")
+    return _Select(source=source, columns=p.columns)
+
+
+@_select.register
+def _(p: lp.TableFunction, r: _Renderer) -> _Select:
+    args = ", ".join(r.sql(a) for a in p.args)
+    items = tuple(
+        f"{quote_identifier(s)} AS {quote_identifier(c.name)}"
+        for s, c in zip(p.sources, p.columns, strict=True)
+    )
+    return _Select(f"{p.name}({args})", p.columns, items, level=_SELECT)
+
+
+@_select.register
+def _(p: lp.Values, r: _Renderer) -> _Select:
+    rows = ", ".join("(" + ", ".join(r.sql(e) for e in row) + ")" for row in p.rows)
+    names = ", ".join(quote_identifier(c.name) for c in p.columns)
+    items = tuple(
+        f"CAST({quote_identifier(c.name)} AS {c.type}) AS {quote_identifier(c.name)}"
+        for c in p.columns
+    )
+    return _Select(f"(VALUES {rows}) AS _values({names})", p.columns, items, level=_SELECT)
+
+
+@_select.register
+def _(p: lp.Filter, r: _Renderer) -> _Select:
+    below = r.below(p.input, _WHERE)
+    return replace(below, where=f"WHERE {r.sql(p.predicate)}", level=_WHERE)
+
+
+@_select.register
+def _(p: lp.Project, r: _Renderer) -> _Select:
+    below = r.below(p.input, _SELECT)
+    return replace(below, items=r.assigns(p.assigns), columns=p.columns, level=_SELECT)
+
+
+@_select.register
+def _(p: lp.Aggregate, r: _Renderer) -> _Select:
+    below = r.below(p.input, _SELECT)
+    items = r.assigns(p.keys + p.aggregates)
+    # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
+    tail = "GROUP BY " + ", ".join(str(i + 1) for i in range(len(p.keys))) if p.keys else ""
+    return replace(below, items=items, columns=p.columns, tail=tail, level=_DISTINCT)
+
+
+@_select.register
+def _(p: lp.Distinct, r: _Renderer) -> _Select:
+    below = r.below(p.input, _DISTINCT)
+    return replace(below, distinct="DISTINCT ", level=_DISTINCT)
+
+
+@_select.register
+def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
+    below = r.wrapped(r.select(p.input)) if r.select(p.input).level else r.select(p.input)
+    on = ", ".join(r.sql(e) for e in p.on)
+    order = f"ORDER BY {on}, {sort_keys_sql(p.order, r.plan_sql)}" if p.order else ""
+    return replace(below, distinct=f"DISTINCT ON ({on}) ", order=order, level=_LIMIT)
+
+
+@_select.register
+def _(p: lp.Sort, r: _Renderer) -> _Select:
+    below = r.below(p.input, _ORDER)
+    if below.distinct or below.tail:
+        below = r.wrapped(below)
+    return replace(below, order=f"ORDER BY {sort_keys_sql(p.keys, r.plan_sql)}", level=_ORDER)
+
+
+@_select.register
+def _(p: lp.Limit, r: _Renderer) -> _Select:
+    below = r.below(p.input, _LIMIT)
+    parts = [f"LIMIT {p.count}"] if p.count is not None else []
+    parts += [f"OFFSET {p.offset}"] if p.offset else []
+    return replace(below, limit=" ".join(parts), level=_LIMIT)
+
+
+_JOINS = {
+    "INNER": "INNER JOIN",
+    "LEFT": "LEFT JOIN",
+    "RIGHT": "RIGHT JOIN",
+    "FULL": "FULL JOIN",
+    "CROSS": "CROSS JOIN",
+    "SEMI": "SEMI JOIN",
+    "ANTI": "ANTI JOIN",
+    "ASOF": "ASOF JOIN",
+    "ASOF LEFT": "ASOF LEFT JOIN",
+}
+
+
+@_select.register
+def _(p: lp.Join, r: _Renderer) -> _Select:
+    source = f"{r.relation(p.left)}\n{_JOINS[p.kind]} {r.relation(p.right)}"
+    if p.condition is not None:
+        source += f"\nON {r.sql(p.condition)}"
+    items = tuple(quote_identifier(c.name) for c in p.columns)
+    return _Select(source=source, columns=p.columns, items=items, level=_FROM)
+
+
+@_select.register
+def _(p: lp.SetOperation, r: _Renderer) -> _Select:
+    word = p.kind + (" ALL" if p.all else "")
+    branches = []
+    for branch in p.inputs:
+        below = r.relation(branch)
+        items = ", ".join(
+            f"CAST({quote_identifier(b.name)} AS {c.type}) AS {quote_identifier(c.name)}"
+            if b.type != c.type
+            else f"{quote_identifier(b.name)} AS {quote_identifier(c.name)}"
+            for b, c in zip(branch.columns, p.columns, strict=True)
+        )
+        branches.append(f"SELECT {items}\nFROM {below}")
+    text = f"\n{word}\n".join(branches)
+    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+
+
+@_select.register
+def _(p: lp.Unnest, r: _Renderer) -> _Select:
+    below = r.relation(p.input)
+    kept = ", ".join(quote_identifier(c.name) for c in p.input.columns)
+    name = quote_identifier(p.column.name)
+    items = r.sql(p.list)
+    if p.outer:
+        items = f"CASE WHEN len({items}) > 0 THEN {items} ELSE [NULL] END"
+    extra = f"unnest({items}) AS {name}"
+    if p.position is not None:
+        extra += _position_sql(p, r.sql(p.list))
+    prefix = f"{kept}, " if kept else ""
+    text = f"SELECT {prefix}{extra}\nFROM {below}"
+    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+
+
+def _position_sql(p: lp.Unnest, items: str) -> str:
+    if p.position is None:
+        return ""
+    numbers = f"range({p.base}, len({items}) + {p.base})"
+    if p.outer:
+        numbers = f"CASE WHEN len({items}) > 0 THEN {numbers} ELSE [NULL] END"
+    return f", unnest({numbers}) AS {quote_identifier(p.position.name)}"
+
+
+@_select.register
+def _(p: lp.Query, r: _Renderer) -> _Select:
+    return r.select(p.input)
+
+
+def named(sql: str, columns: tuple[Column, ...], names: tuple[str, ...]) -> str:
+    """A SELECT of the plan's columns under the users' names."""
+    items = ", ".join(
+        f"{quote_identifier(c.name)} AS {quote_identifier(n)}"
+        for c, n in zip(columns, names, strict=True)
+    )
+    return f"SELECT {items}\nFROM (\n{_indent(sql)}\n)"
+
