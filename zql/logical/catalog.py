@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zql.expr.expression import Column, Expr
+from zql.expr.expression import Expr
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import LogicalPlan
 from zql.schema import DataType, InputFile, Schema
@@ -81,8 +81,8 @@ class Catalog(Protocol):
     def function_names(self) -> Iterable[str]:
         """Names of all functions of DuckDB."""
 
-    def types(self, columns: Sequence[Column], exprs: Sequence[Expr]) -> tuple[DataType, ...]:
-        """The types of bound expressions over these columns. Raises `TypeProblem`."""
+    def types(self, exprs: Sequence[Expr]) -> tuple[DataType, ...]:
+        """The types of bound expressions; their columns know theirs. Raises `TypeProblem`."""
 
     def common_type(self, types: Sequence[DataType]) -> DataType:
         """The type that holds values of all these. Raises `TypeProblem`."""
@@ -97,11 +97,16 @@ class Catalog(Protocol):
         """The columns of a table function of DuckDB. Raises `TypeProblem`."""
 
     def probe(
-        self, function: PythonFunction, plan: LogicalPlan, names: Sequence[str]
+        self,
+        function: PythonFunction,
+        plan: LogicalPlan,
+        record: Sequence[str],
+        keywords: Sequence[str],
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of `plan`.
 
-        The plan's columns are the arguments; with `names` they form the record that is passed.
+        The first columns of the plan form the record when `record` names them, else they are
+        positional arguments; the last ones are the named arguments `keywords`.
         """
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:

@@ -15,20 +15,28 @@ from zql.logical.plan import LogicalPlan
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A column under the user's name; `origin` says where it came from, for messages."""
+    """A column under the user's name; `origin` says where it came from, for messages.
+
+    A hidden one (`filename` of a scan) is found by its name, but is no part of a star.
+    """
 
     name: str
     column: Column
     origin: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The columns and aliases in reach, and the plan that gives them."""
+    """The columns and aliases in reach, and the plan that gives them.
+
+    `virtual` columns (`filename`, `file_row_number`) are no part of `*`: only their name gets them.
+    """
 
     plan: LogicalPlan
     visible: tuple[Visible, ...]
     aliases: tuple[tuple[str, tuple[Visible, ...]], ...] = ()
+    virtual: tuple[Visible, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -36,8 +44,11 @@ class Scope:
         return tuple(v.name for v in self.visible)
 
     def find(self, name: str) -> tuple[Visible, ...]:
-        """Visible columns of that name: exact ones, else those equal but for case."""
-        return matching(self.visible, name)
+        """Visible columns of that name: exact ones, else those equal but for case.
+
+        Virtual columns (`filename`) are found when no visible one has the name.
+        """
+        return matching(self.visible, name) or matching(self.virtual, name)
 
     def alias(self, name: str) -> tuple[Visible, ...] | None:
         """The columns of a table alias; None when there is no such alias."""
@@ -50,7 +61,8 @@ class Scope:
     def with_alias(self, name: str) -> Scope:
         """The same rows under one alias; earlier ones vanish."""
         renamed = tuple(replace(v, origin=name) for v in self.visible)
-        return replace(self, visible=renamed, aliases=((name, renamed),))
+        everything = renamed + tuple(replace(v, origin=name) for v in self.virtual)
+        return replace(self, visible=renamed, aliases=((name, everything),))
 
     def over(self, plan: LogicalPlan) -> Scope:
         """The same names over a plan that still has all their columns."""
@@ -58,7 +70,7 @@ class Scope:
 
     def kept_columns(self) -> tuple[Column, ...]:
         """Every column that a name can still reach, visible or through an alias."""
-        wanted = {v.column.name for v in self.visible}
+        wanted = {v.column.name for v in (*self.visible, *self.virtual)}
         for _, columns in self.aliases:
             wanted.update(v.column.name for v in columns)
         return tuple(c for c in self.plan.columns if c.name in wanted)

@@ -257,4 +257,3 @@ def named(sql: str, columns: tuple[Column, ...], names: tuple[str, ...]) -> str:
         for c, n in zip(columns, names, strict=True)
     )
     return f"SELECT {items}\nFROM (\n{_indent(sql)}\n)"
-

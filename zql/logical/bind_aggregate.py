@@ -1,0 +1,118 @@
+"""AGGREGATE .. GROUP [AND ORDER] BY: keys first, then aggregates."""
+
+from __future__ import annotations
+
+from zql.errors import BindError
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window, is_aggregate
+from zql.logical.context import Context
+from zql.logical.scope import Scope, Visible
+from zql.syntax import ast
+from zql.syntax.printer import expression_name
+from zql.tree import children
+
+
+def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Scope, ...]) -> Scope:
+    """One row for each group. Raises or reports `BindError`."""
+    siblings = tuple(i.alias.text for i in op.items + op.keys if i.alias)
+    binder = ExpressionBinder(context, (scope, *outer), siblings=siblings)
+    keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
+    made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
+    for m in made:
+        context.attempt(lambda m=m: _check_item(context, m, [k.expr for k in keys]))  # type: ignore[misc]
+    check_unique(context, keys + made, "AGGREGATE")
+    types = binder.types([m.expr for m in keys + made])
+    columns = []
+    for m, type_ in zip(keys + made, types, strict=True):
+        columns.append(context.names.column(m.name, type_))
+    assigns = [lp.Assign(c, m.expr) for c, m in zip(columns, keys + made, strict=True)]
+    plan: lp.LogicalPlan = lp.Aggregate(
+        scope.plan, tuple(assigns[: len(keys)]), tuple(assigns[len(keys) :])
+    )
+    order = _order(op, columns)
+    if order:
+        plan = lp.Sort(plan, order)
+    visible = tuple(Visible(m.name, c) for m, c in zip(keys + made, columns, strict=True))
+    return Scope(plan, visible)
+
+
+def _order(op: ast.Aggregate, columns: list[ex.Column]) -> tuple[ex.SortKey, ...]:
+    """Keys with a suffix first, then aggregates with one; GROUP AND ORDER BY adds the other keys."""
+    items = op.keys + op.items
+    if len(items) != len(columns):
+        return ()
+    keys, aggregates = list(range(len(op.keys))), list(range(len(op.keys), len(items)))
+    chosen = [i for i in keys if items[i].order] + [i for i in aggregates if items[i].order]
+    if op.ordered:
+        chosen += [i for i in keys if i not in chosen]
+    return tuple(
+        ex.SortKey(columns[i], items[i].order == "DESC", items[i].nulls_first) for i in chosen
+    )
+
+
+def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    if isinstance(item.expr, ex.Literal) and isinstance(item.expr.value, int) and not item.alias:
+        raise BindError(
+            "GROUP BY takes expressions, not positions",
+            code="T310",
+            span=item.expr.span,
+            hint="write the column's name",
+        )
+    bound = binder.bind(item.expr)
+    call = first_aggregate(binder.context, bound)
+    if call is not None:
+        raise BindError(
+            f"{call.name[-1]}(..) is an aggregate: it cannot be a key of GROUP BY",
+            code="T309",
+            span=call.span,
+            hint="put it before GROUP BY",
+        )
+    name = item.alias.text if item.alias else expression_name(item.expr)
+    return Made(name, bound, item.expr.span)
+
+
+def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    name = item.alias.text if item.alias else expression_name(item.expr)
+    return Made(name, binder.bind(item.expr), item.expr.span)
+
+
+def _check_item(context: Context, made: Made, keys: list[ex.Expr]) -> None:
+    if has_window(made.expr):
+        raise BindError(
+            "a window function cannot stand in AGGREGATE",
+            code="T311",
+            span=made.span,
+            hint="make it a column before: |> EXTEND .. OVER (..) AS name",
+        )
+    if first_aggregate(context, made.expr) is None:
+        raise BindError(
+            "this item has no aggregate",
+            code="T312",
+            span=made.span,
+            hint="keys stand behind GROUP BY and come out by themselves",
+        )
+    bare = _bare_column(context, made.expr, keys)
+    if bare is not None:
+        raise BindError(
+            f'"{bare.span.text if bare.span else bare.name}" is neither grouped nor aggregated',
+            code="T313",
+            span=bare.span or made.span,
+            hint="put it behind GROUP BY, or in an aggregate: any_value(..)",
+        )
+
+
+def _bare_column(context: Context, expr: ex.Expr, keys: list[ex.Expr]) -> ex.Column | None:
+    todo: list[object] = [expr]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ex.Call) and is_aggregate(context, node):
+            continue
+        if isinstance(node, ex.Subquery):
+            continue
+        if isinstance(node, ex.Column):
+            return node
+        if isinstance(node, ex.Expr | ex.SortKey | ex.NamedArgument):
+            todo.extend(children(node))
+    return None

@@ -1,0 +1,421 @@
+"""Names in expressions resolved to columns, calls to functions; then DuckDB is asked for types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from zql.errors import BindError, did_you_mean, nearest
+from zql.expr import expression as ex
+from zql.expr.functions import PythonFunction
+from zql.logical.catalog import TypeProblem
+from zql.logical.context import UNKNOWN, Context, type_error, unknown
+from zql.logical.plan import Assign, Project
+from zql.logical.scope import Names, Scope, Visible, matching
+from zql.source import Span
+from zql.tree import map_children, walk
+
+_SESSION_CONSTANTS = frozenset(
+    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+)
+
+
+@dataclass
+class ExpressionBinder:
+    """Binds the expressions of one operator over the scopes in reach, the innermost first."""
+
+    context: Context
+    scopes: tuple[Scope, ...]
+    windows: Mapping[str, ex.Window] = field(default_factory=dict)
+    siblings: tuple[str, ...] = ()
+    variables: frozenset[str] = frozenset()
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[0]
+
+    def bind(self, expr: ex.Expr) -> ex.Expr:
+        """The bound expression, not yet checked for types. Raises `BindError`."""
+        match expr:
+            case ex.Name():
+                return self.name(expr)
+            case ex.Parameter():
+                return self.parameter(expr)
+            case ex.Call():
+                return self.call(expr)
+            case ex.Method():
+                args = (expr.receiver, *expr.args)
+                return self.call(ex.Call((expr.name,), args, span=expr.span))
+            case ex.Lambda():
+                return self.inner(expr.parameters)._rebuilt(expr)
+            case ex.Comprehension():
+                inner = self.inner((expr.variable,))
+                return replace(
+                    expr,
+                    items=self.bind(expr.items),
+                    element=inner.bind(expr.element),
+                    condition=inner.bind(expr.condition) if expr.condition else None,
+                )
+            case ex.Subquery():
+                return self.subquery(expr)
+            case ex.Star() | ex.Columns():
+                raise BindError(
+                    "a star can only stand by itself in a select list", code="N209", span=expr.span
+                )
+            case _:
+                return self._rebuilt(expr)
+
+    def _rebuilt(self, expr: ex.Expr) -> ex.Expr:
+        return map_children(expr, self._child)
+
+    def _child(self, node: object) -> object:
+        if isinstance(node, ex.Expr):
+            return self.bind(node)
+        return map_children(node, self._child)  # type: ignore[type-var]
+
+    def inner(self, variables: Sequence[str]) -> ExpressionBinder:
+        """The binder for the body of a lambda or comprehension."""
+        return replace(self, variables=self.variables | set(variables))
+
+    # ---- names ---------------------------------------------------------------------------------
+
+    def name(self, name: ex.Name) -> ex.Expr:
+        first = name.parts[0]
+        if first in self.variables:
+            return self.fields(ex.Variable(first, span=name.span), name.parts[1:], name.span)
+        for scope in self.scopes:
+            found = self.in_scope(scope, name)
+            if found is not None:
+                return found
+        raise self.not_found(name)
+
+    def in_scope(self, scope: Scope, name: ex.Name) -> ex.Expr | None:
+        """`alias.column` first, then a column and its fields, then an alias as a record."""
+        first, rest = name.parts[0], name.parts[1:]
+        alias = scope.alias(first)
+        columns = scope.find(first)
+        if alias is not None and rest:
+            below = matching(alias, rest[0])
+            if below and columns and self.has_field(columns[0].column, rest[0]):
+                raise BindError(
+                    f'"{first}.{rest[0]}" is a column of the table {first} and a field of the '
+                    f"column {first}",
+                    code="N204",
+                    span=name.span,
+                    hint="give the table another alias with AS",
+                )
+            if below:
+                column = self.single(below, rest[0], name.span)
+                return self.fields(replace(column, span=name.span), rest[1:], name.span)
+        if columns:
+            column = self.single(columns, first, name.span)
+            return self.fields(replace(column, span=name.span), rest, name.span)
+        if alias is not None and not rest:
+            entries = tuple((v.name, v.column) for v in alias if not v.hidden)
+            return ex.Struct(entries, span=name.span)
+        return None
+
+    def has_field(self, column: ex.Column, field_name: str) -> bool:
+        fields = self.context.catalog.fields(column.type).names
+        return any(f.casefold() == field_name.casefold() for f in fields)
+
+    def single(self, found: Sequence[Visible], name: str, span: Span | None) -> ex.Column:
+        if len(found) == 1:
+            return found[0].column
+        origins = " and ".join(f"{v.origin or 'the input'}.{v.name}" for v in found)
+        raise BindError(
+            f'"{name}" is ambiguous: {origins}',
+            code="N202",
+            span=span,
+            hint="write the table's alias before the name, or the name in its exact case",
+        )
+
+    def fields(self, expr: ex.Expr, names: Sequence[str], span: Span | None) -> ex.Expr:
+        for name in names:
+            expr = ex.FieldAccess(expr, name, span=span)
+        return expr
+
+    def not_found(self, name: ex.Name) -> BindError:
+        first = name.parts[0]
+        alias = self.scope.alias(first)
+        if alias is not None and len(name.parts) > 1:
+            return unknown("column", name.parts[1], [v.name for v in alias], name.span)
+        error = unknown("column", first, list(self.scope.names), name.span)
+        error.label = "not a column here"
+        near_alias = [a for a, _ in self.scope.aliases]
+        if len(name.parts) > 1 and first in self.context.declarations.modules:
+            error.hint = f"call the function: {'.'.join(name.parts)}(..)"
+        elif any(s.casefold() == first.casefold() for s in self.siblings):
+            error.hint = f'"{first}" is made by this same operator: use it in another |> EXTEND'
+        elif name.quoted and name.quoted[0]:
+            error.hint = error.hint or f"text needs single quotes: '{first}'"
+        elif len(name.parts) > 1 and near_alias:
+            error.notes += (f"tables here: {', '.join(near_alias)}",)
+        return error
+
+    def parameter(self, parameter: ex.Parameter) -> ex.Expr:
+        found = self.context.declarations.parameters.get(parameter.name)
+        if found is None:
+            known = list(self.context.declarations.parameters)
+            near = nearest(parameter.name, known)
+            raise BindError(
+                f"the parameter ${parameter.name} has no value",
+                code="A501",
+                span=parameter.span,
+                hint=did_you_mean(tuple(f"${n}" for n in near))
+                or f"give one: -p {parameter.name}=.. or params={{'{parameter.name}': ..}}",
+            )
+        return replace(found, span=parameter.span)
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def call(self, call: ex.Call) -> ex.Expr:
+        if len(call.name) > 1:
+            return self.dotted_call(call)
+        name = call.name[0]
+        function = self.context.declarations.functions.get(name)
+        if function is not None:
+            return self.python_call(call, function)
+        facts = self.context.catalog.function(name.lower())
+        if facts is None and name.lower() in _SESSION_CONSTANTS:
+            facts = None
+        elif facts is None and not self.is_special(name):
+            raise self.unknown_function(call, name)
+        bound = self._rebuilt(replace(call, window=self.window(call.window)))
+        volatile = facts is not None and facts.volatile
+        return replace(bound, volatile=volatile) if volatile else bound
+
+    @staticmethod
+    def is_special(name: str) -> bool:
+        """Functions that DuckDB's grammar knows and its catalog does not list."""
+        return name.lower() in {
+            "coalesce",
+            "nullif",
+            "ifnull",
+            "if",
+            "struct_extract",
+            "row",
+            "grouping",
+            "unnest",
+            "position",
+            "overlay",
+            "try",
+        }
+
+    def unknown_function(self, call: ex.Call, name: str) -> BindError:
+        modules = self.context.declarations.modules
+        homes = [alias for alias, functions in modules.items() if name in functions]
+        names = [*self.context.catalog.function_names(), *self.context.declarations.functions]
+        near = nearest(name, names)
+        hint = did_you_mean(near)
+        if homes:
+            hint = f"did you mean {homes[0]}.{name}(..)?"
+        span = call.name_span or call.span
+        return BindError(
+            f'unknown function "{name}"', code="N203", span=span, hint=hint, candidates=near
+        )
+
+    def dotted_call(self, call: ex.Call) -> ex.Expr:
+        """`module.function(..)`, else the method form of a function on a column or struct."""
+        module = self.context.declarations.modules.get(call.name[0])
+        receiver = ex.Name(call.name[:-1], span=call.name_span or call.span)
+        as_column = next((True for s in self.scopes if s.find(call.name[0])), False)
+        if module is not None and len(call.name) == 2:
+            function = module.get(call.name[1])
+            if function is None:
+                known = list(module)
+                error = unknown(
+                    "function", call.name[1], known, call.name_span or call.span, "N203"
+                )
+                error.message = f'{call.name[0]} has no function "{call.name[1]}"'
+                error.args = (error.message,)
+                raise error
+            if as_column:
+                raise BindError(
+                    f'"{call.name[0]}" is an imported module and a column',
+                    code="N204",
+                    span=call.name_span or call.span,
+                    hint="import the module under another name: IMPORT PYTHON .. AS ..",
+                )
+            return self.python_call(call, function)
+        try:
+            self.name(receiver)
+        except BindError:
+            known = list(self.context.declarations.modules)
+            near = nearest(call.name[0], known)
+            raise BindError(
+                f'unknown module or column "{call.name[0]}"',
+                code="N205",
+                span=call.name_span or call.span,
+                hint=did_you_mean(near) or "import a file first: IMPORT PYTHON 'file.py' AS name;",
+            ) from None
+        return self.call(replace(call, name=call.name[-1:], args=(receiver, *call.args)))
+
+    def window(self, window: ex.Window | None) -> ex.Window | None:
+        if window is None or not window.name:
+            return window
+        found = self.windows.get(window.name)
+        if found is None:
+            raise unknown("window", window.name, list(self.windows), window.span, "N207")
+        return replace(
+            found,
+            order=window.order or found.order,
+            frame=window.frame or found.frame,
+            span=window.span,
+        )
+
+    def python_call(self, call: ex.Call, function: PythonFunction) -> ex.Expr:
+        if call.window or call.distinct or call.order or call.filter or call.star:
+            raise BindError(
+                f"{'.'.join(call.name)} is a Python function: OVER, DISTINCT, FILTER and * are for "
+                "aggregates",
+                code="T305",
+                span=call.span,
+            )
+        args, keywords = bind_arguments(self, call.args, function, call.span)
+        if not function.returns:
+            function = self.probed(function, args, keywords, call.span)
+        if not function.returns:
+            raise BindError(
+                f"{function.name} gives records: call it with MAP or FLATMAP",
+                code="T306",
+                span=call.span,
+                hint=f"|> FLATMAP {'.'.join(call.name)}",
+            )
+        return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+
+    def probed(
+        self,
+        function: PythonFunction,
+        args: tuple[ex.Expr, ...],
+        keywords: tuple[tuple[str, ex.Expr], ...],
+        span: Span | None,
+    ) -> PythonFunction:
+        """The function with its type, seen on the first rows of the input."""
+        exprs = args + tuple(value for _, value in keywords)
+        types = self.types(exprs)
+        if UNKNOWN in types:
+            return replace(function, returns='"NULL"')
+        names = Names()
+        assigns = tuple(
+            Assign(names.column(f"argument_{i}", t), e)
+            for i, (e, t) in enumerate(zip(exprs, types, strict=True))
+        )
+        plan = Project(self.scope.plan, assigns)
+        keys = tuple(key for key, _ in keywords)
+        return self.context.at(span, lambda: self.context.catalog.probe(function, plan, (), keys))
+
+    # ---- subqueries ------------------------------------------------------------------------------
+
+    def subquery(self, subquery: ex.Subquery) -> ex.Expr:
+        inner = self.context.bind_query(subquery.query, self.scopes)  # type: ignore[arg-type]
+        plan, columns = inner.plan, [v.column for v in inner.visible]
+        if subquery.kind in ("SCALAR", "IN") and len(columns) != 1:
+            raise BindError(
+                f"the subquery gives {len(columns)} columns where one is wanted",
+                code="T304",
+                span=subquery.span,
+                hint="end it with |> SELECT of one column",
+            )
+        operand = self.bind(subquery.operand) if subquery.operand else None
+        type_ = columns[0].type if subquery.kind == "SCALAR" else "BOOLEAN"
+        return replace(subquery, query=plan, operand=operand, type=type_)
+
+    # ---- types -----------------------------------------------------------------------------------
+
+    def types(self, exprs: Sequence[ex.Expr]) -> tuple[str, ...]:
+        """The types of bound expressions; UNKNOWN for those over columns that had errors.
+
+        Each expression that DuckDB refuses is reported with the smallest part that it refuses.
+        """
+        known = [not self.touches_unknown(e) for e in exprs]
+        asked = [e for e, k in zip(exprs, known, strict=True) if k]
+        try:
+            found = list(self.context.types(asked))
+        except TypeProblem:
+            found = [self.type_or_report(e) for e in asked]
+        answers = iter(found)
+        return tuple(next(answers) if k else UNKNOWN for k in known)
+
+    def type_or_report(self, expr: ex.Expr) -> str:
+        try:
+            return self.context.types((expr,))[0]
+        except TypeProblem as problem:
+            self.context.errors.append(self.located(expr, problem))
+            return UNKNOWN
+
+    def located(self, expr: ex.Expr, problem: TypeProblem) -> BindError:
+        """The error at the smallest subexpression that fails by itself."""
+        for part in reversed(list(walk(expr))):
+            if part is expr or not isinstance(part, ex.Expr) or not stands_alone(part):
+                continue
+            try:
+                self.context.types((part,))
+            except TypeProblem as inner:
+                return type_error(inner, part.span or expr.span)
+        return type_error(problem, expr.span)
+
+    @staticmethod
+    def touches_unknown(expr: ex.Expr) -> bool:
+        return any(isinstance(n, ex.Column) and n.type == UNKNOWN for n in walk(expr))
+
+    def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
+        """A bound predicate; anything but BOOLEAN is an error."""
+        type_ = self.types((expr,))[0]
+        if type_ not in ("BOOLEAN", UNKNOWN, '"NULL"', "NULL"):
+            hint = "compare it with something, or CAST it to BOOLEAN"
+            if type_.endswith("INT") or type_ == "INTEGER":
+                hint = f"write {expr.span.text if expr.span else '..'} <> 0"
+            raise BindError(
+                f"{what} needs a BOOLEAN, this is {type_}", code="T302", span=expr.span, hint=hint
+            )
+        return expr
+
+
+def stands_alone(expr: ex.Expr) -> bool:
+    """Whether a part of an expression means something by itself (a lambda does not)."""
+    if isinstance(expr, ex.Lambda | ex.Variable | ex.NamedArgument):
+        return False
+    return not any(isinstance(n, ex.Variable) for n in walk(expr)) or isinstance(expr, ex.Call)
+
+
+def bind_arguments(
+    binder: ExpressionBinder,
+    args: Sequence[ex.Expr | ex.NamedArgument],
+    function: PythonFunction,
+    span: Span | None,
+    record: bool = False,
+) -> tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
+    """Positional and named arguments checked against a Python function's parameters.
+
+    With `record` the first parameter is taken by the record itself.
+    """
+    positional = tuple(binder.bind(a) for a in args if not isinstance(a, ex.NamedArgument))
+    named = [a for a in args if isinstance(a, ex.NamedArgument)]
+    parameters = [p for p in function.parameters if not p.variadic]
+    variadic = any(p.variadic for p in function.parameters)
+    taken = len(positional) + (1 if record and not positional else 0)
+    if taken > len(parameters) and not variadic:
+        raise BindError(
+            f"{function.name} takes {len(parameters)} arguments, {taken} are given",
+            code="T307",
+            span=span,
+        )
+    names = [p.name for p in parameters]
+    for argument in named:
+        if argument.name not in names and not variadic:
+            raise unknown("parameter", argument.name, names, argument.span or span, "N206")
+        if argument.name in names[:taken]:
+            raise BindError(
+                f'"{argument.name}" is given twice', code="N206", span=argument.span or span
+            )
+    given = {a.name for a in named} | set(names[:taken])
+    missing = [p.name for p in parameters if p.required and p.name not in given]
+    if missing:
+        raise BindError(
+            f"{function.name} needs {', '.join(missing)}",
+            code="T307",
+            span=span,
+            hint=f"parameters: {', '.join(names)}",
+        )
+    return positional, tuple((a.name, binder.bind(a.value)) for a in named)

@@ -1,0 +1,193 @@
+"""JOIN in a pipe and in FROM: both sides' columns side by side, shared ones of USING once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from zql.errors import BindError
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.context import Context, unknown
+from zql.logical.scope import Scope, Visible, matching
+from zql.source import Span
+from zql.syntax import ast
+
+BindItem = Callable[[Context, ast.FromItem, tuple[Scope, ...]], Scope]
+
+KNOWN_HINTS = {"strategy", "workers", "threads", "memory", "shards"}
+
+
+def join(
+    context: Context, left: Scope, clause: ast.Join, outer: tuple[Scope, ...], bind_item: BindItem
+) -> Scope:
+    """The scope behind a JOIN. Raises `BindError`."""
+    unnest = _unnest_item(clause.right)
+    if unnest is not None:
+        return _join_unnest(context, left, clause, unnest, outer)
+    right = bind_item(context, clause.right, outer)
+    _check_aliases(left, right, clause.span)
+    shared = _shared_names(left, right, clause)
+    both = _side_by_side(left, right, lp.Join(left.plan, right.plan, clause.kind))
+    if shared:
+        condition, pairs = _using(left, right, shared)
+        condition = _typed(context, both, outer, condition, clause.span)
+        return _merged(context, both, left, right, clause.kind, condition, pairs)
+    condition = None
+    if clause.on is not None:
+        binder = ExpressionBinder(context, (both, *outer))
+        bound = context.attempt(lambda: binder.boolean(binder.bind(clause.on), "ON"))
+        condition = bound if bound is not None else ex.Literal(True)
+    elif clause.kind != "CROSS":
+        raise BindError(
+            f"{clause.kind} JOIN needs ON or USING",
+            code="P403",
+            span=clause.span,
+            hint="|> CROSS JOIN .. for every pair of rows",
+        )
+    return _joined(both, left, clause.kind, condition)
+
+
+def _unnest_item(item: ast.FromItem) -> tuple[ast.UnnestSource, ast.Aliased | None] | None:
+    if isinstance(item, ast.UnnestSource):
+        return item, None
+    if isinstance(item, ast.Aliased) and isinstance(item.item, ast.UnnestSource):
+        return item.item, item
+    return None
+
+
+def _join_unnest(
+    context: Context,
+    left: Scope,
+    clause: ast.Join,
+    unnest: tuple[ast.UnnestSource, ast.Aliased | None],
+    outer: tuple[Scope, ...],
+) -> Scope:
+    from zql.logical.bind_source import element_type
+
+    source, aliased = unnest
+    if clause.kind not in ("CROSS", "INNER", "LEFT") or clause.on or clause.using:
+        raise BindError(
+            "UNNEST is joined with CROSS JOIN or LEFT JOIN, without ON",
+            code="P403",
+            span=clause.span,
+            hint="filter with |> WHERE behind it",
+        )
+    binder = ExpressionBinder(context, (left, *outer))
+    items = binder.bind(source.list)
+    name = aliased.alias.text if aliased and aliased.alias else "unnest"
+    if aliased and aliased.columns:
+        name = aliased.columns[0].text
+    column = context.names.column(name, element_type(binder, items, source.span))
+    plan = lp.Unnest(left.plan, items, column, outer=clause.kind == "LEFT")
+    return replace(left, plan=plan, visible=(*left.visible, Visible(name, column)))
+
+
+def _check_aliases(left: Scope, right: Scope, span: Span | None) -> None:
+    names = {alias.casefold() for alias, _ in left.aliases}
+    for alias, _ in right.aliases:
+        if alias.casefold() in names:
+            raise BindError(
+                f'two tables are called "{alias}"',
+                code="N212",
+                span=span,
+                hint="give one of them an alias with AS",
+            )
+
+
+def _shared_names(
+    left: Scope, right: Scope, clause: ast.Join
+) -> tuple[tuple[str, Span | None], ...]:
+    if clause.natural:
+        shared = tuple((n, clause.span) for n in left.names if n in right.names)
+        if not shared:
+            raise BindError(
+                "NATURAL JOIN of tables without a common column", code="N213", span=clause.span
+            )
+        return shared
+    return tuple((i.text, i.span) for i in clause.using)
+
+
+def _using(
+    left: Scope, right: Scope, shared: tuple[tuple[str, Span | None], ...]
+) -> tuple[ex.Expr, list[tuple[Visible, Visible]]]:
+    pairs = []
+    for name, span in shared:
+        sides = []
+        for scope, side in ((left, "left"), (right, "right")):
+            found = matching(scope.visible, name)
+            if not found:
+                error = unknown("column", name, list(scope.names), span)
+                error.message += f" on the {side} side of the JOIN"
+                raise error
+            if len(found) > 1:
+                raise BindError(f'"{name}" is ambiguous on the {side} side', code="N202", span=span)
+            sides.append(found[0])
+        pairs.append((sides[0], sides[1]))
+    equal = tuple(ex.Binary("=", a.column, b.column) for a, b in pairs)
+    return (equal[0] if len(equal) == 1 else ex.Logical("AND", equal)), pairs
+
+
+def _typed(
+    context: Context,
+    both: Scope,
+    outer: tuple[Scope, ...],
+    condition: ex.Expr,
+    span: Span | None,
+) -> ex.Expr:
+    binder = ExpressionBinder(context, (both, *outer))
+    return binder.boolean(replace(condition, span=span), "USING")
+
+
+def _side_by_side(left: Scope, right: Scope, plan: lp.Join) -> Scope:
+    return Scope(
+        plan,
+        left.visible + right.visible,
+        left.aliases + right.aliases,
+        left.virtual + right.virtual,
+    )
+
+
+def _joined(both: Scope, left: Scope, kind: str, condition: ex.Expr | None) -> Scope:
+    if not isinstance(both.plan, lp.Join):
+        raise TypeError(both.plan)
+    plan = replace(both.plan, kind=kind, condition=condition)
+    if kind in ("SEMI", "ANTI"):
+        return replace(left, plan=plan)
+    return replace(both, plan=plan)
+
+
+def _merged(
+    context: Context,
+    both: Scope,
+    left: Scope,
+    right: Scope,
+    kind: str,
+    condition: ex.Expr,
+    pairs: list[tuple[Visible, Visible]],
+) -> Scope:
+    """USING: each shared column once, in its left place; its value comes from the side that has it."""
+    scope = _joined(both, left, kind, condition)
+    if kind in ("SEMI", "ANTI"):
+        return scope
+    gone = {r.column.name for _, r in pairs}
+    merged: dict[str, Visible] = {}
+    extra: list[lp.Assign] = []
+    for l, r in pairs:
+        if kind == "RIGHT":
+            merged[l.column.name] = Visible(l.name, r.column)
+        elif kind == "FULL":
+            value = ex.Call(("coalesce",), (l.column, r.column))
+            column = context.names.column(l.name, context.types((value,))[0])
+            extra.append(lp.Assign(column, value))
+            merged[l.column.name] = Visible(l.name, column)
+        else:
+            merged[l.column.name] = Visible(l.name, l.column)
+    visible = tuple(
+        merged.get(v.column.name, v) for v in scope.visible if v.column.name not in gone
+    )
+    plan = scope.plan
+    if extra:
+        plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in plan.columns) + tuple(extra))
+    return replace(scope, plan=plan, visible=visible)

@@ -1,0 +1,371 @@
+"""The other pipe operators: what each makes of the scope it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from zql.errors import BindError, ZqlError
+from zql.expr import expression as ex
+from zql.expr.functions import PythonFunction
+from zql.logical import plan as lp
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_select import first_aggregate
+from zql.logical.bind_source import constant_value, element_type, unique, visible_only
+from zql.logical.catalog import TypeProblem, WriteTarget
+from zql.logical.context import UNKNOWN, Context, unknown
+from zql.logical.scope import Scope, Visible, matching
+from zql.schema import Field, Schema
+from zql.source import Span
+from zql.syntax import ast
+from zql.syntax.printer import expression_name
+
+
+def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...]) -> Scope:
+    """Rows for which the predicate is TRUE."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    predicate = binder.boolean(binder.bind(op.predicate), "WHERE")
+    call = first_aggregate(context, predicate)
+    if call is not None:
+        raise BindError(
+            f"{call.name[-1]}(..) is an aggregate: WHERE works row by row",
+            code="T309",
+            span=call.span,
+            hint="|> AGGREGATE first, then |> WHERE on its result",
+        )
+    return scope.over(lp.Filter(scope.plan, predicate))
+
+
+def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
+    """The scope without the named columns."""
+    gone: set[str] = set()
+    for name in op.columns:
+        found = _one_part(name, "DROP") and matching(scope.visible, name.parts[0])
+        if not found and not op.if_exists:
+            context.errors.append(unknown("column", name.parts[0], scope.names, name.span))
+        gone.update(v.column.name for v in found)
+    visible = tuple(v for v in scope.visible if v.column.name not in gone)
+    if not visible:
+        raise BindError("DROP leaves no column", code="N215", span=op.span)
+    return replace(scope, visible=visible)
+
+
+def _one_part(name: ex.Name, operator: str) -> bool:
+    if len(name.parts) > 1:
+        raise BindError(
+            f"{operator} takes plain columns, not {'.'.join(name.parts)}",
+            code="N216",
+            span=name.span,
+        )
+    return True
+
+
+def rename(context: Context, scope: Scope, op: ast.Rename) -> Scope:
+    """The scope with other names; swaps are allowed."""
+    new_names: dict[str, str] = {}
+    for renaming in op.renamings:
+        _one_part(renaming.old, "RENAME")
+        old = renaming.old.parts[0]
+        found = matching(scope.visible, old)
+        if len(found) != 1:
+            if found:
+                raise BindError(
+                    f'"{old}" stands for {len(found)} columns', code="N202", span=renaming.old.span
+                )
+            context.errors.append(unknown("column", old, scope.names, renaming.old.span))
+            continue
+        if found[0].column.name in new_names:
+            raise BindError(f'"{old}" is renamed twice', code="N208", span=renaming.old.span)
+        new_names[found[0].column.name] = renaming.new.text
+    visible = tuple(replace(v, name=new_names.get(v.column.name, v.name)) for v in scope.visible)
+    for renaming in op.renamings:
+        if sum(v.name == renaming.new.text for v in visible) > 1:
+            raise BindError(
+                f'RENAME to "{renaming.new.text}", which is there already',
+                code="N214",
+                span=renaming.new.span,
+                hint="|> DROP that column first",
+            )
+    return replace(scope, visible=visible)
+
+
+def distinct(context: Context, scope: Scope, op: ast.Distinct, outer: tuple[Scope, ...]) -> Scope:
+    """Duplicates removed: whole rows, or the first row for each key."""
+    if op.on:
+        binder = ExpressionBinder(context, (scope, *outer))
+        on = tuple(binder.bind(e) for e in op.on)
+        binder.types(on)
+        keys = sort_keys(binder, op.order)
+        return scope.over(lp.DistinctOn(scope.plan, on, keys))
+    unique(scope, "in DISTINCT", op.span)
+    inner = visible_only(scope, op.span)
+    kept = {v.column.name for v in inner.visible}
+    aliases = tuple(
+        (alias, tuple(v for v in columns if v.column.name in kept))
+        for alias, columns in scope.aliases
+    )
+    return Scope(lp.Distinct(inner.plan), scope.visible, aliases)
+
+
+def sort_keys(binder: ExpressionBinder, keys: Sequence[ex.SortKey]) -> tuple[ex.SortKey, ...]:
+    """ORDER BY's items bound; an integer literal is a position by mistake."""
+    bound = []
+    for key in keys:
+        if isinstance(key.expr, ex.Literal) and isinstance(key.expr.value, int):
+            binder.context.errors.append(
+                BindError(
+                    "ORDER BY takes expressions, not positions",
+                    code="T310",
+                    span=key.span or key.expr.span,
+                    hint="write the column's name",
+                )
+            )
+            continue
+        expr = binder.context.attempt(lambda k=key: binder.bind(k.expr))  # type: ignore[misc]
+        if expr is not None:
+            bound.append(replace(key, expr=expr))
+    binder.types([k.expr for k in bound])
+    return tuple(bound)
+
+
+def order_by(context: Context, scope: Scope, op: ast.OrderBy, outer: tuple[Scope, ...]) -> Scope:
+    """Rows sorted."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    keys = sort_keys(binder, op.keys)
+    return scope.over(lp.Sort(scope.plan, keys)) if keys else scope
+
+
+def limit(context: Context, scope: Scope, op: ast.Limit) -> Scope:
+    """The first rows."""
+    count = _row_count(context, op.count, "LIMIT") if op.count is not None else None
+    offset = _row_count(context, op.offset, "OFFSET") if op.offset is not None else 0
+    return scope.over(lp.Limit(scope.plan, count, offset))
+
+
+def _row_count(context: Context, expr: ex.Expr, word: str) -> int:
+    if isinstance(expr, ex.Name):
+        raise BindError(f"{word} takes a constant number of rows", code="T314", span=expr.span)
+    value = constant_value(context, expr)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BindError(
+            f"{word} takes a number of rows, not {value!r}", code="T314", span=expr.span
+        )
+    return value
+
+
+def set_operation(
+    context: Context, scope: Scope, op: ast.SetOperation, outer: tuple[Scope, ...]
+) -> Scope:
+    """UNION, INTERSECT, EXCEPT by position or by name; types must fit."""
+    sides = [visible_only(scope, op.span)]
+    sides += [visible_only(context.bind_query(q, outer), q.span) for q in op.queries]
+    spans = [op.span, *(q.span for q in op.queries)]
+    names = _by_name(context, sides) if op.by_name else list(sides[0].names)
+    if not op.by_name:
+        for side, span in zip(sides[1:], spans[1:], strict=True):
+            if len(side.visible) != len(names):
+                raise BindError(
+                    f"{op.kind} of {len(names)} columns with {len(side.visible)}",
+                    code="T315",
+                    span=span,
+                    hint="|> UNION ALL BY NAME fills missing columns with NULL",
+                )
+    columns = []
+    for i, name in enumerate(names):
+        types = [s.visible[i].column.type for s in sides]
+        columns.append(context.names.column(name, _one_type(context, op, name, types, spans)))
+    keep_all = op.all if op.all is not None else False
+    plan = lp.SetOperation(op.kind, tuple(s.plan for s in sides), tuple(columns), keep_all)
+    return Scope(plan, tuple(Visible(n, c) for n, c in zip(names, columns, strict=True)))
+
+
+def _by_name(context: Context, sides: list[Scope]) -> list[str]:
+    """Every name once, in the order of first sight; each side gets all, NULL where it has none."""
+    names = list(dict.fromkeys(n for s in sides for n in s.names))
+    for i, side in enumerate(sides):
+        visible, assigns = [], []
+        for name in names:
+            found = [v for v in side.visible if v.name == name]
+            if found:
+                column, expr = found[0].column, found[0].column
+            else:
+                column, expr = context.names.column(name, '"NULL"'), ex.Literal(None)  # type: ignore[assignment]
+            visible.append(Visible(name, column))
+            assigns.append(lp.Assign(column, expr))
+        sides[i] = Scope(lp.Project(side.plan, tuple(assigns)), tuple(visible))
+    return names
+
+
+def _one_type(
+    context: Context, op: ast.SetOperation, name: str, types: list[str], spans: list[Span | None]
+) -> str:
+    known = [t for t in types if t not in (UNKNOWN, '"NULL"')]
+    if len(set(known)) <= 1:
+        return known[0] if known else types[0]
+    for type_, span in zip(types, spans, strict=True):
+        # DuckDB would turn numbers beside text into text without a word.
+        if type_ != known[0] and type_ in known and "VARCHAR" in (type_, known[0]):
+            raise BindError(
+                f'{op.kind}: "{name}" is {known[0]} in one query and {type_} in another',
+                code="T316",
+                span=span,
+                hint="CAST one of them",
+            )
+    try:
+        return context.catalog.common_type(known)
+    except TypeProblem:
+        raise BindError(
+            f'{op.kind}: the types of "{name}" do not fit: {", ".join(known)}',
+            code="T316",
+            span=spans[-1],
+            hint="CAST one of them",
+        ) from None
+
+
+def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, ...]) -> Scope:
+    """One row for each element of a list."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    items = binder.bind(op.list)
+    name = op.alias.text if op.alias else expression_name(op.list)
+    wanted = [name] + ([op.position.text] if op.position else [])
+    for n in wanted:
+        if n in scope.names:
+            raise BindError(
+                f'UNNEST adds "{n}", which is there already',
+                code="N214",
+                span=op.span,
+                hint="name the element: UNNEST .. AS other",
+            )
+    column = context.names.column(name, element_type(binder, items, op.list.span))
+    position = context.names.column(op.position.text, "BIGINT") if op.position else None
+    base = 1 if op.one_based else 0
+    plan = lp.Unnest(scope.plan, items, column, position, base, op.outer)
+    new = (Visible(name, column),)
+    if position is not None and op.position is not None:
+        new += (Visible(op.position.text, position),)
+    return replace(scope, plan=plan, visible=scope.visible + new)
+
+
+def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
+    """MAP and FLATMAP: the columns are those of the records that the function gives."""
+    if op.kind not in ("MAP", "FLATMAP"):
+        raise BindError(f"{op.kind} is not supported yet", code="P404", span=op.span)
+    function = _python_function(context, op)
+    binder = ExpressionBinder(context, (scope, *outer))
+    positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
+    args, keywords = bind_arguments(binder, op.args, function, op.span, record=not positional)
+    binder.types([*args, *(v for _, v in keywords)])
+    record: tuple[tuple[str, ex.Column], ...] = ()
+    if not positional:
+        unique(scope, f"in {op.kind}", op.span)
+        record = tuple((v.name, v.column) for v in scope.visible)
+    fields = _result_fields(context, scope, op, function, record, (args, keywords))
+    columns = tuple(context.names.column(f.name, f.type) for f in fields)
+    plan = lp.MapRows(
+        scope.plan, op.kind, function, record, args, keywords, columns, fields.names, op.span
+    )
+    return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+
+
+def _python_function(context: Context, op: ast.MapRows) -> PythonFunction:
+    modules, span = context.declarations.modules, op.function_span or op.span
+    if len(op.function) == 1:
+        function = context.declarations.functions.get(op.function[0])
+        if function is None:
+            known = [
+                *context.declarations.functions,
+                *(f"{a}.{n}" for a, fs in modules.items() for n in fs),
+            ]
+            raise unknown("Python function", op.function[0], known, span, "N203")
+        return function
+    module = modules.get(op.function[0])
+    if module is None:
+        raise unknown("module", op.function[0], list(modules), span, "N205")
+    function = module.get(op.function[1])
+    if function is None:
+        raise unknown("function", op.function[1], list(module), span, "N203")
+    return function
+
+
+def _result_fields(
+    context: Context,
+    scope: Scope,
+    op: ast.MapRows,
+    function: PythonFunction,
+    record: tuple[tuple[str, ex.Column], ...],
+    arguments: tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]],
+) -> Schema:
+    if op.returns:
+        seen: set[str] = set()
+        for column in op.returns:
+            if column.name in seen:
+                raise BindError(
+                    f'RETURNS names "{column.name}" twice', code="N208", span=column.span
+                )
+            seen.add(column.name)
+        return Schema(tuple(Field(c.name, c.type) for c in op.returns))
+    if op.kind == "MAP" and function.iterates:
+        raise BindError(
+            f"{function.name} gives many records: use FLATMAP", code="T317", span=op.span
+        )
+    if function.fields is None:
+        args, keywords = arguments
+        exprs = (tuple(c for _, c in record) or args) + tuple(v for _, v in keywords)
+        types = ExpressionBinder(context, (scope,)).types(exprs)
+        if UNKNOWN in types:
+            return Schema((Field("value", UNKNOWN),))
+        assigns = tuple(
+            lp.Assign(e if isinstance(e, ex.Column) else context.names.column("argument", t), e)
+            for e, t in zip(exprs, types, strict=True)
+        )
+        plan = lp.Project(scope.plan, assigns)
+        names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
+        function = context.at(op.span, lambda: context.catalog.probe(function, plan, names, keys))
+    if function.fields is None:
+        if op.kind == "FLATMAP" and function.returns:
+            return Schema((Field("value", function.returns),))
+        raise BindError(
+            f"{function.name} does not give records",
+            code="T318",
+            span=op.span,
+            hint=f"return a dict, or write |> EXTEND {'.'.join(op.function)}(..) AS name",
+        )
+    return function.fields
+
+
+def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
+    """The end of a pipeline that writes files. Raises before anything is touched."""
+    uri = constant_value(context, op.uri)
+    if not isinstance(uri, str):
+        raise BindError("WRITE takes one path as text", code="T303", span=op.uri.span)
+    options: dict[str, Any] = {}
+    for option in op.options:
+        if option.name.lower() in options:
+            raise BindError(
+                f'the option "{option.name}" is given twice', code="N208", span=option.span
+            )
+        options[option.name.lower()] = constant_value(context, option.value)
+    spans = {o.name.lower(): o.span for o in op.options}
+    target: WriteTarget = _checked_target(context, uri, options, spans, op)
+    inner = visible_only(scope, op.span)
+    return lp.Write(
+        inner.plan, uri, target.format, inner.names, target.mode, target.options, op.span
+    )
+
+
+def _checked_target(
+    context: Context,
+    uri: str,
+    options: Mapping[str, Any],
+    spans: Mapping[str, Span | None],
+    op: ast.Write,
+) -> WriteTarget:
+    """The catalog's answer; an error that names an option points at it."""
+    try:
+        return context.catalog.write_target(uri, options)
+    except ZqlError as error:
+        if error.span is None:
+            named = [s for n, s in spans.items() if f'"{n}"' in error.message]
+            error.span = named[0] if named else op.uri.span or op.span
+        raise

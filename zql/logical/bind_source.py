@@ -1,0 +1,320 @@
+"""What stands in FROM and behind JOIN: files, views, Python objects, queries, literal rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from zql.errors import BindError, did_you_mean, nearest
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_join import join
+from zql.logical.catalog import FileTable, TypeProblem
+from zql.logical.context import Context, type_error
+from zql.logical.scope import Scope, Visible
+from zql.source import Span
+from zql.syntax import ast
+
+READERS = {
+    "read_json": "jsonl",
+    "read_ndjson": "jsonl",
+    "read_csv": "csv",
+    "read_parquet": "parquet",
+}
+VIRTUAL = (("filename", "filename", "VARCHAR"), ("file_row_number", "row", "BIGINT"))
+
+
+def bind_items(
+    context: Context, items: tuple[ast.FromItem, ...], outer: tuple[Scope, ...]
+) -> Scope:
+    """The FROM clause; a comma is a CROSS JOIN whose right side may be UNNEST of the left."""
+    scope = bind_item(context, items[0], outer)
+    for item in items[1:]:
+        scope = join(context, scope, ast.Join(item, "CROSS", span=item.span), outer, bind_item)
+    return scope
+
+
+def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) -> Scope:
+    """The scope of one FROM item. Raises `BindError` and what the catalog raises."""
+    match item:
+        case ast.Aliased():
+            return _aliased(context, item, outer)
+        case ast.PathSource():
+            return _files(context, item.paths, None, {}, item.span)
+        case ast.ParameterSource():
+            return _parameter(context, item)
+        case ast.NameSource():
+            return _named(context, item, outer)
+        case ast.CallSource():
+            return _call(context, item, outer)
+        case ast.QuerySource():
+            inner = context.bind_query(item.query, outer)
+            return visible_only(inner, item.span)
+        case ast.ValuesSource():
+            return _values(context, item, outer)
+        case ast.UnnestSource():
+            row = lp.Values((context.names.column("_row", "INTEGER"),), ((ex.Literal(0),),))
+            return unnest_source(context, Scope(row, ()), item, outer)
+        case ast.Joined():
+            left = bind_item(context, item.left, outer)
+            clause = ast.Join(
+                item.right, item.kind, item.on, item.using, item.natural, item.hints, span=item.span
+            )
+            return join(context, left, clause, outer, bind_item)
+
+
+def unique(scope: Scope, where: str, span: Span | None) -> Scope:
+    """The scope itself; two visible columns of one name are an error that names both origins."""
+    seen: dict[str, Visible] = {}
+    for v in scope.visible:
+        if v.name in seen:
+            first, second = (x.origin or "the input" for x in (seen[v.name], v))
+            raise BindError(
+                f'two columns are called "{v.name}" {where}',
+                code="N208",
+                span=span,
+                hint="name the columns you want with |> SELECT, or |> RENAME one of them",
+                notes=(f"{first}.{v.name} and {second}.{v.name}",),
+            )
+        seen[v.name] = v
+    return scope
+
+
+def visible_only(scope: Scope, span: Span | None) -> Scope:
+    """Exactly the visible columns as a table of its own: aliases inside are not seen outside."""
+    unique(scope, "where the query ends", span)
+    columns = tuple(v.column for v in scope.visible)
+    plan = scope.plan
+    if columns != plan.columns:
+        plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
+    return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
+
+
+def _aliased(context: Context, item: ast.Aliased, outer: tuple[Scope, ...]) -> Scope:
+    scope = bind_item(context, item.item, outer)
+    if item.columns:
+        if len(item.columns) != len(scope.visible):
+            raise BindError(
+                f"{len(item.columns)} column names for {len(scope.visible)} columns",
+                code="N210",
+                span=item.span,
+            )
+        seen: set[str] = set()
+        for column in item.columns:
+            if column.text.casefold() in seen:
+                raise BindError(
+                    f'the column name "{column.text}" is given twice', code="N208", span=column.span
+                )
+            seen.add(column.text.casefold())
+        visible = tuple(
+            replace(v, name=c.text) for v, c in zip(scope.visible, item.columns, strict=True)
+        )
+        scope = replace(scope, visible=visible)
+    return scope.with_alias(item.alias.text) if item.alias else scope
+
+
+def _files(
+    context: Context,
+    paths: tuple[str, ...],
+    reader: str | None,
+    options: Mapping[str, Any],
+    span: Span | None,
+) -> Scope:
+    table = context.at(span, lambda: context.catalog.files(paths, reader, options))
+    return scan(context, table, span)
+
+
+def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
+    """A scan of all the columns, and the virtual ones, which are seen only when they are named."""
+    columns, visible = [], []
+    for f in table.schema:
+        column = context.names.column(f.name, f.type)
+        kind = "hive" if f.name in table.hive else "data"
+        columns.append(lp.ScanColumn(column, f.name, kind))
+        visible.append(Visible(f.name, column))
+    hidden = []
+    for name, kind, type_ in VIRTUAL:
+        if name not in table.schema.names:
+            column = context.names.column(name, type_)
+            columns.append(lp.ScanColumn(column, name, kind))
+            hidden.append(Visible(name, column, hidden=True))
+    plan = lp.Scan(table.name, table.format, table.files, tuple(columns), table.options, span)
+    return Scope(plan, tuple(visible), virtual=tuple(hidden))
+
+
+def _parameter(context: Context, item: ast.ParameterSource) -> Scope:
+    found = context.declarations.parameters.get(item.name)
+    if found is None and (table := context.catalog.object(item.name)) is not None:
+        return _object(context, table.key, table.schema.fields)
+    binder = ExpressionBinder(context, ())
+    value = binder.parameter(ex.Parameter(item.name, span=item.span))
+    paths = _paths(value)
+    if paths is None:
+        raise BindError(
+            f"${item.name} is neither a path nor a list of paths", code="T303", span=item.span
+        )
+    return _files(context, paths, None, {}, item.span)
+
+
+def _paths(value: ex.Expr) -> tuple[str, ...] | None:
+    if isinstance(value, ex.Literal) and isinstance(value.value, str):
+        return (value.value,)
+    if isinstance(value, ex.Array):
+        parts = [i.value for i in value.items if isinstance(i, ex.Literal)]
+        if len(parts) == len(value.items) and all(isinstance(p, str) for p in parts):
+            return tuple(parts)
+    return None
+
+
+def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
+    columns = tuple(context.names.column(f.name, f.type) for f in fields)
+    names = tuple(f.name for f in fields)
+    visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
+    return Scope(lp.MemoryScan(key, columns, names), visible)
+
+
+def _named(context: Context, item: ast.NameSource, outer: tuple[Scope, ...]) -> Scope:
+    view = context.declarations.views.get(item.name)
+    if view is not None:
+        if item.name in context.views_open:
+            raise BindError(f'the view "{item.name}" reads itself', code="P401", span=item.span)
+        opened = context.views_open
+        context.views_open = (*opened, item.name)
+        try:
+            inner = context.bind_query(view.query, ())
+        finally:
+            context.views_open = opened
+        return visible_only(inner, item.span).with_alias(item.name)
+    table = context.catalog.object(item.name)
+    if table is not None:
+        return _object(context, table.key, table.schema.fields).with_alias(item.name)
+    known = [*context.declarations.views, *context.catalog.object_names()]
+    near = nearest(item.name, known)
+    raise BindError(
+        f'unknown table "{item.name}"',
+        code="N211",
+        span=item.span,
+        candidates=near,
+        hint=did_you_mean(near) or f"a file stands in quotes: FROM '{item.name}.parquet'",
+        notes=(f"tables here: {', '.join(known)}",) if known else (),
+    )
+
+
+def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> Scope:
+    call = item.call
+    name = call.name[-1].lower()
+    if name in READERS:
+        return _reader(context, call, READERS[name])
+    facts = context.catalog.function(name)
+    if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
+        names = [*READERS, "range", "generate_series"]
+        near = nearest(name, names)
+        raise BindError(
+            f'"{name}" is no table function',
+            code="N203",
+            span=call.name_span or call.span,
+            hint=did_you_mean(near) or f"readers: {', '.join(READERS)}",
+            candidates=near,
+        )
+    if name not in ("range", "generate_series"):
+        raise BindError(
+            f"the table function {name} cannot be used here",
+            code="P402",
+            span=call.span,
+            hint="range(..) and the readers can",
+        )
+    binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
+    args = tuple(binder.bind(a) for a in call.args if not isinstance(a, ex.NamedArgument))
+    schema = context.at(call.span, lambda: context.catalog.table_function(name, args))
+    columns = tuple(context.names.column(f.name, f.type) for f in schema)
+    plan = lp.TableFunction(name, args, columns, schema.names)
+    return Scope(plan, tuple(Visible(c.name, c) for c in columns))
+
+
+def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:
+    positional = [a for a in call.args if not isinstance(a, ex.NamedArgument)]
+    if len(positional) != 1:
+        raise BindError(
+            f"{call.name[-1]} takes one path or list of paths", code="T307", span=call.span
+        )
+    options = {
+        a.name: constant_value(context, a.value)
+        for a in call.args
+        if isinstance(a, ex.NamedArgument)
+    }
+    value = constant_value(context, positional[0])
+    paths = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not paths or not all(isinstance(p, str) for p in paths):
+        raise BindError(
+            f"{call.name[-1]} takes one path or list of paths", code="T307", span=call.span
+        )
+    return _files(context, paths, format_name, options, call.span)
+
+
+def constant_value(context: Context, expr: ex.Expr) -> Any:
+    """The Python value of a constant expression, as options and hints have them."""
+    if isinstance(expr, ex.Name) and len(expr.parts) == 1:
+        return expr.parts[0]
+    if isinstance(expr, ex.Parameter):
+        expr = ExpressionBinder(context, ()).parameter(expr)
+    if isinstance(expr, ex.Literal) and not expr.type:
+        return expr.value
+    if isinstance(expr, ex.Array | ex.Row):
+        return tuple(constant_value(context, i) for i in expr.items)
+    if isinstance(expr, ex.Struct):
+        return {k: constant_value(context, v) for k, v in expr.entries}
+    binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
+    bound = binder.bind(expr)
+    return context.at(expr.span, lambda: context.catalog.evaluate(bound))
+
+
+def _values(context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...]) -> Scope:
+    width = len(item.rows[0])
+    binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
+    rows = []
+    for row in item.rows:
+        if len(row) != width:
+            raise BindError(
+                f"a row of {len(row)} values among rows of {width}", code="T308", span=row[0].span
+            )
+        rows.append(tuple(binder.bind(e) for e in row))
+    types = []
+    for i in range(width):
+        cells = [row[i] for row in rows]
+        found = binder.types(cells)
+        try:
+            types.append(context.catalog.common_type(found))
+        except TypeProblem as problem:
+            raise type_error(problem, cells[0].span) from None
+    columns = tuple(context.names.column(f"col{i}", t) for i, t in enumerate(types))
+    visible = tuple(Visible(f"col{i}", c) for i, c in enumerate(columns))
+    return Scope(lp.Values(columns, tuple(rows)), visible)
+
+
+def unnest_source(
+    context: Context, left: Scope, item: ast.UnnestSource, outer: tuple[Scope, ...]
+) -> Scope:
+    """UNNEST beside a table: one row for each element, the left columns repeated."""
+    binder = ExpressionBinder(context, (left, *outer))
+    items = binder.bind(item.list)
+    column = context.names.column("unnest", element_type(binder, items, item.span))
+    plan = lp.Unnest(left.plan, items, column)
+    visible = (*left.visible, Visible("unnest", column))
+    return replace(left, plan=plan, visible=visible)
+
+
+def element_type(binder: ExpressionBinder, items: ex.Expr, span: Span | None) -> str:
+    """The type of a list's elements; anything but a list is an error."""
+    type_ = binder.types((items,))[0]
+    if not type_:
+        return type_
+    if not type_.endswith("]"):
+        raise BindError(
+            f"UNNEST needs a list, this is {type_}",
+            code="T303",
+            span=span,
+            hint="split text into a list first: string_split(text, ' ')",
+        )
+    return type_[: type_.rindex("[")]

@@ -1,0 +1,122 @@
+"""What binding carries along: the catalog, declared names, fresh column names, and found errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from zql.errors import BindError, ZqlError, did_you_mean, nearest
+from zql.expr.expression import Array, Expr, Literal, Struct
+from zql.expr.functions import PythonFunction
+from zql.logical.catalog import Catalog, TypeProblem
+from zql.logical.scope import Names, Scope
+from zql.source import Span
+from zql.syntax import ast
+
+UNKNOWN = ""
+"""The type of a column whose expression had an error: it causes no further ones."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class Declarations:
+    """What the statements before have declared, by exact name."""
+
+    views: dict[str, ast.CreateView] = field(default_factory=dict)
+    modules: dict[str, Mapping[str, PythonFunction]] = field(default_factory=dict)
+    functions: dict[str, PythonFunction] = field(default_factory=dict)
+    parameters: dict[str, Expr] = field(default_factory=dict)
+
+
+@dataclass
+class Context:
+    """The state of binding one statement."""
+
+    catalog: Catalog
+    declarations: Declarations
+    bind_query: Callable[[ast.Query, tuple[Scope, ...]], Scope]
+    names: Names = field(default_factory=Names)
+    errors: list[ZqlError] = field(default_factory=list)
+    views_open: tuple[str, ...] = ()
+    previous: ast.Query | None = None
+
+    def attempt(self, action: Callable[[], T]) -> T | None:
+        """Runs a part of the binding; its error is kept and None returned, so others show too."""
+        try:
+            return action()
+        except ZqlError as error:
+            self.errors.append(error)
+            return None
+
+    def at(self, span: Span | None, action: Callable[[], T], label: str = "") -> T:
+        """Runs a question to the catalog; an error without a place gets this one."""
+        try:
+            return action()
+        except TypeProblem as problem:
+            raise type_error(problem, span) from None
+        except ZqlError as error:
+            if error.span is None:
+                error.span, error.label = span, error.label or label
+            raise
+
+    def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
+        """Types of bound expressions; `TypeProblem` passes through."""
+        return self.catalog.types(exprs) if exprs else ()
+
+
+def type_error(problem: TypeProblem, span: Span | None) -> BindError:
+    """DuckDB's refusal as an error of the script."""
+    message = problem.message.split("\n")[0].strip().rstrip(".")
+    candidates = problem.candidates
+    code = "T301"
+    hint = did_you_mean(candidates)
+    if "Function with name" in message and "does not exist" in message:
+        name = message.split("name", 1)[1].split("does not")[0].strip().strip('"')
+        return BindError(
+            f'unknown function "{name}"', code="N203", span=span, hint=hint, candidates=candidates
+        )
+    if hint is None and "explicit type cast" in problem.message:
+        hint = "add a CAST to the type that the function takes"
+    message = message.split(" You might need")[0].rstrip(".")
+    return BindError(message[:1].lower() + message[1:], code=code, span=span, hint=hint)
+
+
+def unknown(
+    kind: str, name: str, candidates: Sequence[str], span: Span | None, code: str = "N201"
+) -> BindError:
+    """The error of a name that is not there, with the near ones and all that could stand."""
+    near = nearest(name, candidates)
+    shown = ", ".join(candidates[:12]) + (", ..." if len(candidates) > 12 else "")
+    return BindError(
+        f'unknown {kind} "{name}"',
+        code=code,
+        span=span,
+        hint=did_you_mean(near),
+        notes=(f"{kind}s here: {shown}",) if shown else (),
+        candidates=near,
+    )
+
+
+def constant(value: Any, span: Span | None = None) -> Expr:
+    """A Python value as an expression; lists, tuples and dicts by their parts."""
+    import datetime as dt
+    from decimal import Decimal
+
+    if value is None or isinstance(value, bool | int | str | bytes | float | Decimal):
+        return Literal(value, span=span)
+    if isinstance(value, dt.datetime):
+        return Literal(
+            value.isoformat(" "), "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP", span=span
+        )
+    if isinstance(value, dt.date):
+        return Literal(value.isoformat(), "DATE", span=span)
+    if isinstance(value, dt.time):
+        return Literal(value.isoformat(), "TIME", span=span)
+    if isinstance(value, list | tuple):
+        return Array(tuple(constant(v, span) for v in value), span=span)
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return Struct(tuple((k, constant(v, span)) for k, v in value.items()), span=span)
+    kind = type(value).__name__
+    raise BindError(f"a value of type {kind} cannot be a parameter", code="A504", span=span)
