@@ -1,0 +1,358 @@
+"""DuckDB. The only module that knows it.
+
+An `Engine` is one connection; `cursor` gives another to the same database. An open stream keeps
+its connection, so each stream runs on a cursor of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from zql.errors import Interrupted, RunError
+from zql.execution.offload import Helper
+from zql.execution.settings import Settings
+from zql.expr.sql import quote_identifier, quote_literal
+from zql.schema import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+_SESSION = (
+    # What a cursor does not take over from the connection that it was made from.
+    "SET TimeZone = 'UTC'",
+    "SET errors_as_json = true",
+    "SET enable_progress_bar = false",
+)
+
+
+class EngineError(RunError):
+    """DuckDB refused or failed; the parts are DuckDB's own.
+
+    `kind` is the class of error (`Binder`, `Conversion`, `IO`), `subtype` a finer one
+    (`COLUMN_NOT_FOUND`) or empty, `position` the offset in bytes in the SQL text that was run.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "",
+        subtype: str = "",
+        position: int | None = None,
+        candidates: tuple[str, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, code="R730", hint=hint, candidates=candidates)
+        self.kind = kind
+        self.subtype = subtype
+        self.position = position
+
+
+class Engine:
+    """One DuckDB connection. Use one thread at a time; `interrupt` may come from any."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        threads: int | None = None,
+        memory: int | None = None,
+        folder: str | None = None,
+    ) -> None:
+        """Connects on first use. `memory` is in bytes; DuckDB spills into `folder`.
+
+        Without a folder one is made under the settings' `temp_dir`, and removed by `close`.
+        """
+        self._settings = settings
+        self._threads = threads or settings.thread_count()
+        self._memory = memory or settings.native_memory()
+        self._folder = folder
+        self._own_folder = folder is None
+        self._connection: Any = None
+        self._root: Engine = self
+        self._helper = Helper()
+        self._types: dict[tuple[DataType, bool], pa.DataType] = {}
+        self._mode = threading.Lock()
+        self._lossless: bool | None = None
+
+    def cursor(self) -> Engine:
+        """Another connection to the same database; registered objects are not shared."""
+        other = Engine.__new__(Engine)
+        other.__dict__.update(self.__dict__)
+        other._helper = Helper()  # noqa: SLF001 - of the same class
+        other._own_folder = False  # noqa: SLF001
+        other._connection = self._connected().cursor()  # noqa: SLF001
+        _set_up(other._connection)  # noqa: SLF001
+        return other
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""
+        return self._run(lambda: self._connected().execute(sql).fetchall())
+
+    def describe(self, sql: str) -> list[tuple[str, DataType]]:
+        """Names and types of a query's columns, without running it."""
+        return [(row[0], row[1]) for row in self.rows(f"DESCRIBE {sql}")]
+
+    def batches(self, sql: str, batch_rows: int, *, lossless: bool = False) -> ArrowStream:
+        """Runs a query; its rows as Arrow batches, made as they are asked for.
+
+        `lossless` keeps types that Arrow lacks (HUGEINT, JSON, TIMETZ) as extension types, which
+        only DuckDB understands, and BOOLEAN as bytes; it is for data that comes back here.
+        """
+        reader = self._run(lambda: self._open(sql, batch_rows, lossless))
+        return ArrowStream(self, reader)
+
+    def register(self, name: str, data: object) -> None:
+        """Makes an Arrow object (or a data frame) readable under a name, on this connection."""
+        self._connected()
+        _arrow_sources()
+        self._run(lambda: self._connected().register(name, data))
+
+    def unregister(self, name: str) -> None:
+        """Forgets a registered object."""
+        self._run(lambda: self._connected().unregister(name))
+
+    def arrow_type(self, type: DataType, *, lossless: bool = False) -> pa.DataType:
+        """The Arrow type in which DuckDB hands out a type."""
+        key = (type, lossless)
+        if key not in self._types:
+            with self.cursor() as cursor:
+                sql = f"SELECT CAST(NULL AS {type}) AS x LIMIT 0"
+                with cursor.batches(sql, 1, lossless=lossless) as stream:
+                    self._types[key] = stream.schema.field(0).type
+        return self._types[key]
+
+    def copy(self, sql: str, path: str, options: str) -> int:
+        """Writes a query's rows into a local file with COPY; gives the number of rows."""
+        clause = f" ({options})" if options else ""
+        rows = self.rows(f"COPY (\n{sql}\n) TO {quote_literal(path)}{clause}")
+        return int(rows[0][0])
+
+    def functions(self) -> dict[str, tuple[frozenset[str], bool]]:
+        """For each function its kinds (scalar, aggregate, window, table, macro, ...), volatile."""
+        sql = (
+            "SELECT function_name, list(DISTINCT function_type),"
+            " bool_or(coalesce(stability = 'VOLATILE', false))"
+            " FROM duckdb_functions() GROUP BY function_name"
+        )
+        return {
+            name: (frozenset(kinds), bool(volatile)) for name, kinds, volatile in self.rows(sql)
+        }
+
+    def add_filesystem(self, filesystem: object) -> None:
+        """Lets DuckDB read the protocols of an fsspec file system; it must be thread-safe."""
+        connection = self._connected()
+        protocols = getattr(filesystem, "protocol", ())
+        names = (protocols,) if isinstance(protocols, str) else tuple(protocols)
+        if not any(connection.filesystem_is_registered(name) for name in names):
+            connection.register_filesystem(filesystem)
+
+    def interrupt(self) -> None:
+        """Stops what runs on this connection; from any thread."""
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection and removes the spill folder if this engine made it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._helper.close()
+        if self._own_folder and self._folder is not None:
+            _remove_folder(self._folder)
+            self._folder = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> Any:
+        if self._folder is None:
+            self._folder = make_folder(self._settings.temp_root())
+        config = {
+            "threads": str(self._threads),
+            "memory_limit": f"{self._memory}B",
+            "temp_directory": self._folder,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "allow_unsigned_extensions": "false",
+            "preserve_insertion_order": "true",
+        }
+        connection = _library().connect(":memory:", config=config)
+        _set_up(connection)
+        return connection
+
+    def _open(self, sql: str, batch_rows: int, lossless: bool) -> Any:
+        connection = self._connected()
+        root = self._root
+        # The setting is the database's, and is read when a statement starts.
+        with root._mode:  # noqa: SLF001 - of the same class
+            if root._lossless is not lossless:  # noqa: SLF001
+                word = "true" if lossless else "false"
+                connection.execute(f"SET arrow_lossless_conversion = {word}").fetchall()
+                root._lossless = lossless  # noqa: SLF001
+            return _reader(connection, sql, batch_rows)
+
+    def _run(self, function: Callable[[], T]) -> T:
+        try:
+            return self._helper.call(function, self.interrupt)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", code="R799") from None
+        except _library().Error as error:
+            raise _translate(error) from None
+        except RuntimeError as error:
+            if "interrupted" in str(error).lower():
+                raise Interrupted("interrupted", code="R799") from None
+            raise
+
+
+class ArrowStream:
+    """The rows of a running query. Keeps its engine's connection until it is read out or closed."""
+
+    def __init__(self, engine: Engine, reader: Any) -> None:
+        self._engine = engine
+        self._reader = reader
+        self.schema: pa.Schema = reader.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while (batch := self._engine._run(self._next)) is not None:  # noqa: SLF001 - its own part
+            yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._reader is None:
+            return None
+        try:
+            return self._reader.read_next_batch()
+        except StopIteration:
+            self.close()
+            return None
+        except OSError as error:  # Arrow wraps what DuckDB says while rows are made
+            raise _library().Error(str(error)) from None
+
+    def close(self) -> None:
+        """Ends the query; twice does no harm."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def __enter__(self) -> ArrowStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def make_folder(root: str, prefix: str = "zql") -> str:
+    """Makes a folder that only this user may enter; its name has this process's id.
+
+    The standard library's `tempfile` would cost a quick query a tenth of its time.
+    """
+    path = os.path.join(root, f"{prefix}-{os.getpid()}-{os.urandom(8).hex()}")
+    try:
+        os.makedirs(root, exist_ok=True)
+        os.mkdir(path, 0o700)
+    except OSError as error:
+        raise RunError(
+            f'cannot make a folder for temporary files in "{root}": {error.strerror}',
+            code="R740",
+            hint="set temp_dir to a folder that can be written",
+        ) from None
+    return path
+
+
+def _remove_folder(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError:
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _library() -> ModuleType:
+    """DuckDB's native module: the package around it takes longer to import than to query."""
+    global _LIBRARY  # noqa: PLW0603 - an import, done once
+    if _LIBRARY is None:
+        try:
+            import _duckdb
+
+            _duckdb.DuckDBPyConnection._submit  # noqa: B018, SLF001 - is it there?
+            _LIBRARY = _duckdb
+        except (ImportError, AttributeError):
+            import duckdb
+
+            _LIBRARY = duckdb
+    return _LIBRARY
+
+
+_LIBRARY: ModuleType | None = None
+
+
+def _arrow_sources() -> None:
+    """Sets up the scanning of Python objects, which the package does and not its native part."""
+    import duckdb  # noqa: F401
+
+
+def _set_up(connection: Any) -> None:
+    for statement in _SESSION:
+        connection.execute(statement).fetchall()
+
+
+def _reader(connection: Any, sql: str, batch_rows: int) -> Any:
+    submit: Callable[..., Any] | None = getattr(connection, "_submit", None)
+    if submit is not None:
+        return submit(sql, None, "stream", batch_rows).arrow_reader()
+    return connection.sql(sql).to_arrow_reader(batch_rows)
+
+
+def _translate(error: Exception) -> RunError:
+    """DuckDB's exception as ours: its JSON taken apart, an interruption told from a failure."""
+    text = str(error)
+    if type(error).__name__ == "InterruptException" or "INTERRUPT Error" in text:
+        return Interrupted("interrupted", code="R799")
+    facts = _facts(text)
+    kind = str(facts.get("exception_type") or text.partition(" Error:")[0])
+    position = facts.get("position")
+    candidates: Sequence[str] = [c for c in str(facts.get("candidates", "")).split(",") if c]
+    return EngineError(
+        str(facts.get("exception_message", text)),
+        kind=kind,
+        subtype=str(facts.get("error_subtype", "")),
+        position=int(position) if position is not None else None,
+        candidates=tuple(candidates),
+        hint=_MEMORY_HINT if kind == "Out of Memory" else None,
+    )
+
+
+_MEMORY_HINT = "raise the memory budget (--memory, SET memory), or work on fewer rows at once"
+
+
+def _facts(text: str) -> dict[str, Any]:
+    start = text.find("{")
+    if start < 0:
+        return {}
+    try:
+        facts, _ = json.JSONDecoder().raw_decode(text[start:])
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) and "exception_message" in facts else {}
+
+
+def identifier_list(names: Sequence[str]) -> str:
+    """Names as quoted identifiers with commas between."""
+    return ", ".join(quote_identifier(name) for name in names)

@@ -1,0 +1,81 @@
+"""What this process may use of the machine: processors and memory, with control groups heeded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CGROUP_ROOT = "/sys/fs/cgroup"
+_UNLIMITED = 1 << 60
+_V1_PARTS = ("", "cpu", "cpu,cpuacct", "memory")
+
+
+def allowed_cpus(cgroup_root: str = CGROUP_ROOT) -> int:
+    """Processors this process may keep busy: present, in its affinity, within its quota; >= 1."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        count = os.cpu_count() or 1
+    quota = _cpu_quota(cgroup_root)
+    if quota is not None:
+        count = min(count, max(1, int(quota)))
+    return max(1, count)
+
+
+def allowed_memory(cgroup_root: str = CGROUP_ROOT) -> int:
+    """Bytes of memory that this process and its children may use in all."""
+    limits = [_physical_memory()]
+    for folder in _folders(cgroup_root):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            value = _number(_read(folder / name))
+            if value is not None and 0 < value < _UNLIMITED:
+                limits.append(value)
+    return min(limits)
+
+
+def _cpu_quota(cgroup_root: str) -> float | None:
+    quotas = []
+    for folder in _folders(cgroup_root):
+        most, _, per = (_read(folder / "cpu.max") or "max").partition(" ")
+        if most != "max" and per:
+            quotas.append(int(most) / int(per))
+        quota = _number(_read(folder / "cpu.cfs_quota_us"))
+        period = _number(_read(folder / "cpu.cfs_period_us"))
+        if quota is not None and period and quota > 0:
+            quotas.append(quota / period)
+    return min(quotas, default=None)
+
+
+def _folders(cgroup_root: str) -> list[Path]:
+    """The root and this process's own groups below it, with every group between."""
+    root = Path(cgroup_root)
+    found = [root / part for part in _V1_PARTS]
+    if cgroup_root != CGROUP_ROOT:
+        return found
+    for line in (_read(Path("/proc/self/cgroup")) or "").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        base = root / controllers if controllers else root
+        parts = [p for p in path.split("/") if p and p != ".."]
+        found += [base.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+    return found
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30

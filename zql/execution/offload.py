@@ -1,0 +1,72 @@
+"""Long calls off the main thread, so that Ctrl-C is heard while C code runs.
+
+A signal reaches Python only between two of its own instructions, and only on the main thread: a
+statement that runs there for a minute cannot be stopped for a minute.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 5.0
+
+
+class Helper:
+    """One thread that makes calls for the main thread. Calls from other threads run in place."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Callable[[], Any], _Outcome] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def call(self, function: Callable[[], T], interrupt: Callable[[], None]) -> T:
+        """The result of `function()`; on Ctrl-C calls `interrupt` and raises KeyboardInterrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            return function()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
+            self._thread.start()
+        outcome = _Outcome()
+        self._queue.put((function, outcome))
+        try:
+            while not outcome.done.wait(_POLL_SECONDS):
+                pass
+        except KeyboardInterrupt:
+            interrupt()
+            # The call may not run on while its connection is taken down.
+            outcome.done.wait(_STOP_SECONDS)
+            raise
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Lets the thread end after the call that it is in."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread = None
+
+    def _serve(self) -> None:
+        while (item := self._queue.get()) is not None:
+            function, outcome = item
+            try:
+                outcome.value = function()
+            except BaseException as error:  # noqa: BLE001 - it is raised again by the caller
+                outcome.error = error
+            outcome.done.set()
+            # Nothing of a finished call may be kept alive until the next one comes.
+            del item, function, outcome
+
+
+class _Outcome:
+    __slots__ = ("done", "error", "value")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.value: Any = None
+        self.error: BaseException | None = None

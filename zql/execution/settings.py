@@ -1,0 +1,82 @@
+"""How a run is done: processors, memory, folders. Values only; nothing here starts anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from zql.execution import machine
+
+MIB = 1 << 20
+
+
+class Secret:
+    """Values that must never be printed: its repr is `***`, `reveal` gives them."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Mapping[str, Any] | None = None) -> None:
+        self._value = dict(value or {})
+
+    def reveal(self) -> dict[str, Any]:
+        """The values themselves, for the library that needs them."""
+        return dict(self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[dict[str, Any]]]:
+        return (Secret, (self._value,))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a run. None means: as the machine allows.
+
+    `memory` is the budget in bytes of the coordinator and all workers together; `split_size` the
+    bytes of input for one task; `inline_bytes` how much input a query without WRITE may have and
+    still call Python in this process; `batch_rows` and `batch_bytes` bound what a task holds.
+    `tries` is how often a task is started whose worker dies.
+    """
+
+    workers: int | None = None
+    threads: int | None = None
+    memory: int | None = None
+    temp_dir: str | None = None
+    split_size: int = 64 * MIB
+    inline_bytes: int = 16 * MIB
+    batch_rows: int = 8192
+    batch_bytes: int = 16 * MIB
+    tries: int = 3
+    probe_seconds: float = 60.0
+    storage_options: Secret = field(default_factory=Secret)
+
+    def worker_count(self) -> int:
+        """Worker processes: as many as processors are allowed when not set."""
+        return self.workers or machine.allowed_cpus()
+
+    def thread_count(self) -> int:
+        """Threads of the coordinator's DuckDB."""
+        return self.threads or machine.allowed_cpus()
+
+    def budget(self) -> int:
+        """Bytes for everything: 60 % of what is allowed when not set."""
+        return self.memory or machine.allowed_memory() * 6 // 10
+
+    def native_memory(self) -> int:
+        """DuckDB's limit in the coordinator when no worker runs; it overshoots by a quarter."""
+        return max(64 * MIB, self.budget() * 3 // 4)
+
+    def worker_memory(self) -> int:
+        """DuckDB's limit in each worker: half of its share, the rest is for Python and Arrow."""
+        share = self.budget() * 8 // 10 // self.worker_count()
+        return max(64 * MIB, share * 100 // 125 // 2)
+
+    def temp_root(self) -> str:
+        """The folder in which a run makes its own folder."""
+        return self.temp_dir or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a 0700 folder is made in it
