@@ -1,6 +1,6 @@
 """`python -m zql`."""
 
-from zql.cli import main
+from zql.cli.main import main
 
 if __name__ == "__main__":
     main()

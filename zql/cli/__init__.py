@@ -1,0 +1,1 @@
+"""The command `zql`: reads arguments, calls a Session, prints, and gives the exit code."""

@@ -1,0 +1,168 @@
+"""What the commands do: open a Session, hand it the scripts, print what comes back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from zql.cli.options import Settings
+from zql.cli.sources import Script, literal, pairs, read_params, read_scripts
+from zql.display.style import style_for
+from zql.errors import Interrupted, ZqlError
+
+if TYPE_CHECKING:
+    from zql.session import Session
+
+
+def is_interactive() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def open_session(settings: Settings) -> Session:
+    """A Session as the options want it."""
+    from zql.session import Session
+
+    session = Session(
+        workers=settings.workers,
+        threads=settings.threads,
+        memory_limit=settings.memory,
+        temp_dir=settings.temp_dir,
+        storage_options={
+            k: literal(v) for k, v in pairs(settings.storage_options, "--storage-option").items()
+        },
+    )
+    try:
+        for name, value in pairs(settings.sets, "--set").items():
+            session.set(name, literal(value))
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def print_error(error: ZqlError, settings: Settings) -> None:
+    """The error on stderr; an interruption is one word."""
+    from zql.display.errors import render_error
+
+    style = style_for(sys.stderr, no_color=settings.no_color)
+    interrupted = isinstance(error, Interrupted)
+    text = style.error("interrupted") if interrupted else render_error(error, style)
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def _reporting(settings: Settings, action: Callable[[], int]) -> int:
+    try:
+        return action()
+    except ZqlError as error:
+        sys.stdout.flush()
+        print_error(error, settings)
+        return error.exit_code
+
+
+def run(settings: Settings, files: Sequence[str]) -> int:
+    """Runs scripts and queries in order, and stops at the first failure."""
+    return _reporting(settings, lambda: _run(settings, files))
+
+
+def _run(settings: Settings, files: Sequence[str]) -> int:
+    from zql.cli.output import Output
+
+    output = Output(settings)
+    error: ZqlError | None = None
+    try:
+        scripts = read_scripts(settings, files)
+        params = read_params(settings)
+        with open_session(settings) as session:
+            for script in scripts:
+                if settings.dry_run:
+                    output.text(session.dry_run(script.source, params, base_dir=script.base_dir))
+                    continue
+                for result in session.statements(script.source, params, base_dir=script.base_dir):
+                    output.show(result)
+        output.finish()
+    except ZqlError as caught:
+        error = caught
+        raise
+    finally:
+        output.close(error)
+    return 0
+
+
+def explain(settings: Settings, files: Sequence[str], level: str) -> int:
+    """Prints the plans of scripts at a level."""
+
+    def action() -> int:
+        from zql.cli.output import Output
+
+        output = Output(settings)
+        scripts, params = read_scripts(settings, files, "explain"), read_params(settings)
+        with open_session(settings) as session:
+            for script in scripts:
+                output.text(
+                    session.explain(
+                        script.source, params, base_dir=script.base_dir, level=level.upper()
+                    )
+                )
+        return 0
+
+    return _reporting(settings, action)
+
+
+def check(settings: Settings, files: Sequence[str], form: str) -> int:
+    """Prints the mistakes in scripts on stdout: 1 when there are some, else 0."""
+    return _reporting(settings, lambda: _check(settings, files, form))
+
+
+def _check(settings: Settings, files: Sequence[str], form: str) -> int:
+    from zql.display.errors import as_github, as_json, flat, render_error
+
+    scripts, params = read_scripts(settings, files, "check"), read_params(settings)
+    errors: list[ZqlError] = []
+    for script in scripts:
+        # What one script sets or declares must not hide the mistakes of the next.
+        with open_session(settings) as session:
+            found = session.check(script.source, params, base_dir=script.base_dir)
+        errors += [one for error in found for one in flat(error)]
+    style = style_for(sys.stdout, no_color=settings.no_color)
+    if form == "json":
+        lines = [as_json(errors)]
+    elif form == "github":
+        lines = list(as_github(errors))
+    else:
+        lines = ["\n\n".join(render_error(error, style) for error in errors)] if errors else []
+    for line in lines:
+        print(line)  # noqa: T201
+    if not settings.quiet and form == "text":
+        print(_verdict(errors, scripts), file=sys.stderr)  # noqa: T201
+    return 1 if errors else 0
+
+
+def _verdict(errors: Sequence[ZqlError], scripts: Sequence[Script]) -> str:
+    from zql.display.text import count
+
+    mistakes = count(len(errors), "mistake") if errors else "no mistakes"
+    return f"{mistakes} in {count(len(scripts), 'script')}"
+
+
+def shell(settings: Settings) -> int:
+    """Starts the interactive shell."""
+    from zql.repl.shell import Shell, ShellSettings
+
+    def action() -> int:
+        params = read_params(settings)
+        with open_session(settings) as session:
+            return Shell(
+                session,
+                ShellSettings(
+                    params=params,
+                    format=settings.format or "table",
+                    max_rows=settings.max_rows,
+                    no_color=settings.no_color,
+                    init=None if settings.no_init else settings.init or "~/.zqlrc",
+                    verbose=settings.verbose,
+                ),
+            ).run()
+
+    return _reporting(settings, action)

@@ -1,0 +1,160 @@
+"""The command line's surface: commands, their options, help and exit codes.
+
+0 done, 1 the run failed (or `check` found something), 2 wrong usage or a script that is no ZQL,
+130 interrupted. Nothing heavy is imported here: `--help`, `--version` and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import click
+
+from zql import __version__
+from zql.cli.options import LEVELS, Command, Settings, options
+from zql.errors import nearest
+
+Action = Callable[[], int]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Commands(Command, click.Group):
+    """The group of commands; an unknown one brings a suggestion."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            message = f"no command {name!r}"
+            if name.endswith(".zql") or os.path.isfile(name):
+                message += f'; did you mean "zql run {name}"?'
+            elif " " in name:
+                message += "; a query goes behind -c"
+            elif near := nearest(name, self.commands):
+                message += "; did you mean " + " or ".join(f'"{n}"' for n in near) + "?"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group("zql", cls=_Commands, invoke_without_command=True, context_settings=_CONTEXT)
+@options("source", "run", "dry", "output", "talk", "repl")
+@click.version_option(__version__, "--version", message="zql %(version)s")
+@click.pass_context
+def command(ctx: click.Context) -> Action | None:
+    """SQL-like dataflow over files, DuckDB and your Python functions.
+
+    Without a command or -c: a shell on a terminal, else the script that stdin holds.
+
+    \b
+      zql -c "FROM 'docs/*.jsonl.gz' |> AGGREGATE count(*) AS n GROUP BY lang"
+      zql run clean.zql -p min_score=0.5 --workers 8
+    """  # noqa: D301 - \b is click's sign not to wrap what follows
+    settings = ctx.ensure_object(Settings)
+    if ctx.invoked_subcommand is not None:
+        return None
+    from zql.cli import actions
+
+    if not settings.sources and not settings.dry_run and actions.is_interactive():
+        return partial(actions.shell, settings)
+    return partial(actions.run, settings, () if settings.sources else ("-",))
+
+
+@command.command("run", short_help="Run scripts.")
+@click.argument("files", nargs=-1, metavar="FILE|-...", type=click.Path())
+@options("source", "run", "dry", "output", "talk")
+@click.pass_obj
+def _run(settings: Settings, files: tuple[str, ...]) -> Action:
+    """Run scripts (- is stdin)."""
+    from zql.cli import actions
+
+    return partial(actions.run, settings, files)
+
+
+@command.command("explain", short_help="Show the stages of a script.")
+@click.argument("files", nargs=-1, metavar="[FILE|-]", type=click.Path())
+@click.option("--level", type=click.Choice(LEVELS, case_sensitive=False), help="What to show.")
+@click.option("--logical", is_flag=True, help="The bound plan: same as --level logical.")
+@click.option("--trace", is_flag=True, help="The plan after each rule: same as --level trace.")
+@options("source", "run", "talk")
+@click.pass_obj
+def _explain(
+    settings: Settings, files: tuple[str, ...], level: str | None, logical: bool, trace: bool
+) -> Action:
+    """Show the stages of a script, their SQL and Python calls; run nothing."""
+    from zql.cli import actions
+
+    chosen = {name for name, on in (("logical", logical), ("trace", trace)) if on}
+    chosen |= {level.lower()} if level else set()
+    if len(chosen) > 1:
+        raise click.UsageError("one level at a time: " + " or ".join(sorted(chosen)))
+    return partial(actions.explain, settings, files, chosen.pop() if chosen else "stages")
+
+
+@command.command("check", short_help="Find mistakes in scripts.")
+@click.argument("files", nargs=-1, metavar="FILE|-...", type=click.Path())
+@click.option("--format", "form", type=click.Choice(("text", "json", "github")), default="text",
+              help="How mistakes are printed.")  # fmt: skip
+@options("source", "run", "talk")
+@click.pass_obj
+def _check(settings: Settings, files: tuple[str, ...], form: str) -> Action:
+    """Find the mistakes in scripts: syntax, names, types; run nothing."""
+    from zql.cli import actions
+
+    return partial(actions.check, settings, files, form)
+
+
+@command.command("completion", short_help="Print shell completion.")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def _completion(shell: str) -> None:
+    """Print the lines that teach a shell to complete zql.
+
+    For bash: eval "$(zql completion bash)" in ~/.bashrc.
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    # The classes' own `source` starts a shell first, to ask for its version.
+    click.echo(ShellComplete.source(kind(command, {}, "zql", "_ZQL_COMPLETE")))
+
+
+def call(args: Sequence[str] | None = None) -> int:
+    """Runs the command line and gives its exit code; the errors of users are printed, not raised.
+
+    A command gives back what is to be done, to be done here: click would take some exceptions of
+    a run (EOFError, a broken pipe) for the user's doing.
+    """
+    try:
+        # Answers the shell's question and exits when `_ZQL_COMPLETE` is set.
+        action: Any = command.main(
+            args=None if args is None else list(args),
+            prog_name="zql",
+            complete_var="_ZQL_COMPLETE",
+            standalone_mode=False,
+        )
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Abort:
+        return 130
+    # `--help` and `--version` have done their work and give an exit code.
+    return int(action()) if callable(action) else 0
+
+
+def main() -> NoReturn:
+    """The entry point `zql`: never returns."""
+    from zql.cli.process import guarded
+
+    sys.exit(guarded(call, verbose="-v" in sys.argv or "--verbose" in sys.argv))

@@ -1,0 +1,137 @@
+"""Results as streams for programs: CSV, TSV, JSON, JSONL, Markdown, Arrow and Parquet.
+
+Values become text in DuckDB, so that a number or a nested value looks here as it does in a file
+that DuckDB writes. Everything is UTF-8 with LF line ends, and only a chunk of rows is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Protocol
+
+from zql.display.box import is_numeric
+from zql.display.preview import Row, TextRows
+from zql.display.text import safe_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CHUNK = 2_048
+
+SUFFIXES = {
+    ".txt": "table",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".md": "markdown",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".parquet": "parquet",
+}
+"""The format of an output file by its suffix."""
+
+BINARY = ("arrow", "parquet")
+"""Formats that no terminal can show."""
+
+
+class ResultRows(TextRows, Protocol):
+    """A result as the formats read it: one pass, in one of its three forms."""
+
+    def json_rows(self, limit: int) -> Sequence[str]:
+        """The next rows as JSON objects on one line each; none at the end."""
+
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows as Arrow."""
+
+
+def _delimited(delimiter: str) -> Callable[[ResultRows, IO[bytes]], None]:
+    special = (delimiter, '"', "\n", "\r")
+
+    def field(value: str | None) -> str:
+        if value is None:
+            return ""
+        # An empty text in quotes and an empty NULL stay two things.
+        if value and not any(char in value for char in special):
+            return value
+        return '"' + value.replace('"', '""') + '"'
+
+    def write(rows: ResultRows, out: IO[bytes]) -> None:
+        out.write((delimiter.join(map(field, rows.names)) + "\n").encode())
+        while chunk := rows.text_rows(_CHUNK):
+            lines = (delimiter.join(map(field, row)) + "\n" for row in chunk)
+            out.write("".join(lines).encode("utf-8", "surrogatepass"))
+
+    return write
+
+
+def _jsonl(rows: ResultRows, out: IO[bytes]) -> None:
+    while chunk := rows.json_rows(_CHUNK):
+        out.write(("\n".join(chunk) + "\n").encode())
+
+
+def _json(rows: ResultRows, out: IO[bytes]) -> None:
+    before = b"[\n  "
+    while chunk := rows.json_rows(_CHUNK):
+        out.write(before + ",\n  ".join(chunk).encode())
+        before = b",\n  "
+    out.write(b"[]\n" if before.startswith(b"[") else b"\n]\n")
+
+
+def _markdown_cell(value: str | None) -> str:
+    lines = (value or "").replace("\r\n", "\n").split("\n")
+    return "<br>".join(safe_text(line).replace("|", "\\|") for line in lines)
+
+
+def _markdown(rows: ResultRows, out: IO[bytes]) -> None:
+    def line(cells: Row) -> str:
+        return "| " + " | ".join(map(_markdown_cell, cells)) + " |\n"
+
+    rules = ["--:" if is_numeric(kind) else "---" for kind in rows.types]
+    out.write((line(rows.names) + "|" + "|".join(rules) + "|\n").encode())
+    while chunk := rows.text_rows(_CHUNK):
+        out.write("".join(map(line, chunk)).encode())
+
+
+def _arrow_stream(rows: ResultRows, out: IO[bytes]) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(out, rows.arrow_schema()) as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+
+
+def _arrow_file(rows: ResultRows, out: IO[bytes]) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_file(out, rows.arrow_schema()) as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+
+
+def _parquet(rows: ResultRows, out: IO[bytes]) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(out, rows.arrow_schema(), compression="zstd") as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+
+
+WRITERS: dict[str, Callable[[ResultRows, IO[bytes]], None]] = {
+    "csv": _delimited(","),
+    "tsv": _delimited("\t"),
+    "json": _json,
+    "jsonl": _jsonl,
+    "markdown": _markdown,
+    "arrow": _arrow_stream,
+    "arrow file": _arrow_file,
+    "parquet": _parquet,
+}
+"""Every format but the table: reads the result to its end and writes it to a binary stream.
+
+`arrow` is the IPC stream, for pipes; `arrow file` the IPC file, which can be read in any order.
+"""

@@ -1,0 +1,90 @@
+"""What a run did, for people: files written, warnings, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from zql.display.style import PLAIN, Style
+from zql.display.text import count, duration, pad, safe_text, size, width
+
+if TYPE_CHECKING:
+    from zql.session import RunResult
+
+LISTED_FILES = 8
+"""Files that are listed one by one; of more than these only the first and the last are."""
+
+
+class Written(Protocol):
+    """An output file: its path, rows and bytes."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it holds."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+
+
+def _aligned(files: Sequence[Written]) -> list[str]:
+    cells = [(safe_text(f.path), count(f.rows, "row"), size(f.bytes)) for f in files]
+    widths = [max(width(row[i]) for row in cells) for i in range(3)]
+    return [
+        f"  {pad(path, widths[0])}   {pad(rows, widths[1], '>')}   {pad(bytes, widths[2], '>')}"
+        for path, rows, bytes in cells  # noqa: A001 - what they are
+    ]
+
+
+def written_lines(files: Sequence[Written], elapsed: float | None = None) -> list[str]:
+    """`wrote …` with rows, bytes and time; the files in order below when they are several."""
+    took = "" if elapsed is None else f" in {duration(elapsed)}"
+    rows, total = sum(f.rows for f in files), sum(f.bytes for f in files)
+    amount = f"{count(rows, 'row')}, {size(total)}{took}"
+    if not files:
+        return [f"wrote nothing{took}"]
+    if len(files) == 1:
+        return [f"wrote {safe_text(files[0].path)}: {amount}"]
+    lines = [f"wrote {len(files):,} files in {safe_text(common_folder(files))}: {amount}"]
+    if len(files) <= LISTED_FILES:
+        return lines + _aligned(files)
+    half = LISTED_FILES // 2
+    shown = _aligned([*files[: half + 1], *files[1 - half :]])
+    more = f"  … {len(files) - LISTED_FILES:,} more files"
+    return [*lines, *shown[: half + 1], more, *shown[half + 1 :]]
+
+
+def common_folder(files: Sequence[Written]) -> str:
+    """The folder that all the files are in, with its slash; `./` for the current one."""
+    shared = files[0].path.split("/")[:-1]
+    for file in files[1:]:
+        parts = file.path.split("/")[:-1]
+        same = [a == b for a, b in zip(shared, parts, strict=False)]
+        shared = shared[: [*same, False].index(False)]
+    return "/".join([*shared, ""]) or "./"
+
+
+def summary_lines(result: RunResult) -> list[str]:
+    """The files that a run wrote; a run without WRITE has no summary."""
+    return written_lines(result.outputs, result.elapsed) if result.outputs else []
+
+
+def warning_lines(result: RunResult, style: Style = PLAIN) -> Iterator[str]:
+    """The run's warnings, one on each line."""
+    for warning in result.warnings:
+        yield f"{style.warning('warning:')} {safe_text(str(warning))}"
+
+
+def counter_lines(counters: Mapping[str, object]) -> Iterator[str]:
+    """Counters by name, those of operators indented below them."""
+    for name, value in counters.items():
+        if isinstance(value, Mapping):
+            yield f"  {safe_text(str(name))}"
+            yield from (f"  {line}" for line in counter_lines(value))
+        else:
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            yield f"  {safe_text(str(name))}: {safe_text(shown)}"
