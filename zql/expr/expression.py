@@ -179,7 +179,8 @@ class Call(Expr):
     """A function call; `name` has one part, or two for `module.function` before binding.
 
     `star` marks `count(*)`. A dotted call on something that is no module is the method form and is
-    bound to `Call(name, (receiver, ...))`. `volatile` is set by the binder.
+    bound to `Call(name, (receiver, ...))`. `volatile` and `aggregate` are set
+    by the binder.
     """
 
     name: tuple[str, ...]
@@ -192,6 +193,7 @@ class Call(Expr):
     ignore_nulls: bool | None = None
     within_group: tuple[SortKey, ...] = ()
     volatile: bool = False
+    aggregate: bool = False
     name_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 

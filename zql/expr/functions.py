@@ -31,6 +31,7 @@ class PythonFunction(Node):
     cloudpickled function for one that lives in the caller's process (never written to a file).
     `returns` is the type of the result, empty when only a probe can tell; `fields` are the columns
     of a record or of the records that an iterator gives. `digest` is a hash of the source.
+    `reads` are the keys that a function of a record looks at, when its source shows them all.
     """
 
     name: str
@@ -44,3 +45,4 @@ class PythonFunction(Node):
     iterates: bool = False
     volatile: bool = False
     digest: str = ""
+    reads: tuple[str, ...] | None = None

@@ -6,7 +6,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
-from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window, is_aggregate
+from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
@@ -21,7 +21,7 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
     made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
     for m in made:
-        context.attempt(lambda m=m: _check_item(context, m, [k.expr for k in keys]))  # type: ignore[misc]
+        context.attempt(lambda m=m: _check_item(m))  # type: ignore[misc]
     check_unique(context, keys + made, "AGGREGATE")
     types = binder.types([m.expr for m in keys + made])
     columns = []
@@ -61,7 +61,7 @@ def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             hint="write the column's name",
         )
     bound = binder.bind(item.expr)
-    call = first_aggregate(binder.context, bound)
+    call = first_aggregate(bound)
     if call is not None:
         raise BindError(
             f"{call.name[-1]}(..) is an aggregate: it cannot be a key of GROUP BY",
@@ -78,7 +78,7 @@ def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     return Made(name, binder.bind(item.expr), item.expr.span)
 
 
-def _check_item(context: Context, made: Made, keys: list[ex.Expr]) -> None:
+def _check_item(made: Made) -> None:
     if has_window(made.expr):
         raise BindError(
             "a window function cannot stand in AGGREGATE",
@@ -86,14 +86,14 @@ def _check_item(context: Context, made: Made, keys: list[ex.Expr]) -> None:
             span=made.span,
             hint="make it a column before: |> EXTEND .. OVER (..) AS name",
         )
-    if first_aggregate(context, made.expr) is None:
+    if first_aggregate(made.expr) is None:
         raise BindError(
             "this item has no aggregate",
             code="T312",
             span=made.span,
             hint="keys stand behind GROUP BY and come out by themselves",
         )
-    bare = _bare_column(context, made.expr, keys)
+    bare = _bare_column(made.expr)
     if bare is not None:
         raise BindError(
             f'"{bare.span.text if bare.span else bare.name}" is neither grouped nor aggregated',
@@ -103,11 +103,11 @@ def _check_item(context: Context, made: Made, keys: list[ex.Expr]) -> None:
         )
 
 
-def _bare_column(context: Context, expr: ex.Expr, keys: list[ex.Expr]) -> ex.Column | None:
+def _bare_column(expr: ex.Expr) -> ex.Column | None:
     todo: list[object] = [expr]
     while todo:
         node = todo.pop()
-        if isinstance(node, ex.Call) and is_aggregate(context, node):
+        if isinstance(node, ex.Call) and node.aggregate and node.window is None:
             continue
         if isinstance(node, ex.Subquery):
             continue

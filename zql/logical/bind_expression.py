@@ -182,8 +182,10 @@ class ExpressionBinder:
         elif facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
         bound = self._rebuilt(replace(call, window=self.window(call.window)))
-        volatile = facts is not None and facts.volatile
-        return replace(bound, volatile=volatile) if volatile else bound
+        if facts is None:
+            return bound
+        aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds
+        return replace(bound, volatile=facts.volatile, aggregate=aggregate)
 
     @staticmethod
     def is_special(name: str) -> bool:
@@ -273,6 +275,7 @@ class ExpressionBinder:
                 span=call.span,
             )
         args, keywords = bind_arguments(self, call.args, function, call.span)
+        args, keywords = self.typed_arguments(args, keywords)
         if not function.returns:
             function = self.probed(function, args, keywords, call.span)
         if not function.returns:
@@ -283,6 +286,18 @@ class ExpressionBinder:
                 hint=f"|> FLATMAP {'.'.join(call.name)}",
             )
         return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+
+    def typed_arguments(
+        self, args: tuple[ex.Expr, ...], keywords: tuple[tuple[str, ex.Expr], ...]
+    ) -> tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
+        """Arguments that are more than a column carry their type with a CAST to it."""
+        types = self.types((*args, *(v for _, v in keywords)))
+        typed = tuple(
+            e if isinstance(e, ex.Column) or not t or t == '"NULL"' else ex.Cast(e, t, span=e.span)
+            for e, t in zip((*args, *(v for _, v in keywords)), types, strict=True)
+        )
+        names = tuple(k for k, _ in keywords)
+        return typed[: len(args)], tuple(zip(names, typed[len(args) :], strict=True))
 
     def probed(
         self,

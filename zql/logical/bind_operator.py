@@ -26,7 +26,7 @@ def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...
     """Rows for which the predicate is TRUE."""
     binder = ExpressionBinder(context, (scope, *outer))
     predicate = binder.boolean(binder.bind(op.predicate), "WHERE")
-    call = first_aggregate(context, predicate)
+    call = first_aggregate(predicate)
     if call is not None:
         raise BindError(
             f"{call.name[-1]}(..) is an aggregate: WHERE works row by row",

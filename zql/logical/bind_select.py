@@ -257,7 +257,7 @@ def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
 
 
 def _no_aggregates(binder: ExpressionBinder, made: Made, operator: str) -> None:
-    call = first_aggregate(binder.context, made.expr)
+    call = first_aggregate(made.expr)
     if call is not None:
         binder.context.errors.append(
             BindError(
@@ -269,24 +269,18 @@ def _no_aggregates(binder: ExpressionBinder, made: Made, operator: str) -> None:
         )
 
 
-def first_aggregate(context: Context, expr: ex.Expr) -> ex.Call | None:
+def first_aggregate(expr: ex.Expr) -> ex.Call | None:
     """The first aggregate call without OVER in an expression, outside its subqueries."""
     todo: list[object] = [expr]
     while todo:
         node = todo.pop()
         if isinstance(node, ex.Subquery):
             continue
-        if isinstance(node, ex.Call) and node.window is None and is_aggregate(context, node):
+        if isinstance(node, ex.Call) and node.window is None and node.aggregate:
             return node
         if isinstance(node, ex.Expr | ex.SortKey | ex.Window | ex.NamedArgument):
             todo.extend(children(node))
     return None
-
-
-def is_aggregate(context: Context, call: ex.Call) -> bool:
-    """Whether DuckDB knows the function as an aggregate only."""
-    facts = context.catalog.function(call.name[-1].lower())
-    return facts is not None and "aggregate" in facts.kinds and "scalar" not in facts.kinds
 
 
 def check_unique(context: Context, made: Sequence[Made], operator: str) -> None:

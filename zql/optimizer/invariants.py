@@ -1,0 +1,76 @@
+"""What every rule must keep: the columns that come out, and that each column has a source."""
+
+from __future__ import annotations
+
+from zql.errors import InternalError
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.tree import Node, children, walk
+
+
+def check(before: lp.LogicalPlan, after: lp.LogicalPlan, rule: str) -> None:
+    """Raises `InternalError`, naming the rule, when it broke the plan."""
+    if before.columns != after.columns:
+        raise InternalError(f"the rule {rule} changed the columns of the plan")
+    check_columns(after, rule)
+
+
+def check_columns(plan: lp.LogicalPlan, rule: str, outer: frozenset[str] = frozenset()) -> None:
+    """Every column that an operator uses must come from its inputs, or from an outer query."""
+    inputs = [c for c in children(plan) if isinstance(c, lp.LogicalPlan)]
+    known = outer.union(*(frozenset(c.name for c in i.columns) for i in inputs))
+    if inputs:
+        for column in _used_columns(plan):
+            if column.name not in known:
+                raise InternalError(
+                    f"the rule {rule} lost the column {column.name} below {type(plan).__name__}"
+                )
+    for below in inputs:
+        check_columns(below, rule, outer)
+    for subquery in _subqueries(plan):
+        check_columns(subquery, rule, known)
+
+
+def _own(plan: lp.LogicalPlan) -> list[Node]:
+    """The nodes of the operator's expressions, without its inputs and subqueries' plans."""
+    return [n for c in children(plan) if not isinstance(c, lp.LogicalPlan) for n in _below(c)]
+
+
+def _below(root: Node) -> list[Node]:
+    found: list[Node] = []
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        todo += [c for c in children(node) if not isinstance(c, lp.LogicalPlan)]
+    return found
+
+
+def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
+    """The columns in the operator's expressions; those that it defines are not used ones."""
+    match plan:
+        case lp.Project():
+            roots: list[Node] = [a.expr for a in plan.assigns]
+        case lp.Aggregate():
+            roots = [a.expr for a in plan.keys + plan.aggregates]
+        case lp.Apply():
+            roots = [e for c in plan.calls for e in (*c.args, *(v for _, v in c.keywords))]
+            roots += [c.guard for c in plan.calls if c.guard is not None]
+        case lp.MapRows():
+            roots = [*(c for _, c in plan.record), *plan.args, *(v for _, v in plan.keywords)]
+        case lp.SetOperation():
+            roots = []
+        case lp.Unnest():
+            roots = [plan.list]
+        case _:
+            roots = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
+    return [n for root in roots for n in _below(root) if isinstance(n, ex.Column)]
+
+
+def _subqueries(plan: lp.LogicalPlan) -> list[lp.LogicalPlan]:
+    return [n.query for n in _own(plan) if isinstance(n, ex.Subquery)]  # type: ignore[misc]
+
+
+def has_python_calls(plan: lp.LogicalPlan) -> bool:
+    """Whether a Python call still stands in an expression."""
+    return any(isinstance(n, ex.PythonCall) for n in walk(plan))

@@ -1,0 +1,82 @@
+"""The rules in order, and the one place that runs them: traced, switched off, verified here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from zql.errors import InternalError
+from zql.logical.plan import LogicalPlan
+from zql.optimizer import invariants
+from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
+from zql.optimizer.rules.prune_columns import prune_columns
+from zql.optimizer.rules.push_filters_down import push_filters_down
+from zql.optimizer.rules.push_limits_down import push_limits_down
+
+Rule = Callable[[LogicalPlan], LogicalPlan]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rules run in turn until none changes the plan, `passes` rounds at most.
+
+    The rules of a required batch cannot be switched off.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    passes: int = 20
+    required: bool = False
+
+
+BATCHES = (
+    # First: the others then see Python calls as operators, which they can move past.
+    Batch("isolate", (isolate_python_calls,), passes=1, required=True),
+    # Filters before limits: a limit below a filter would hold it up.
+    Batch("push filters down", (push_filters_down,)),
+    Batch("push limits down", (push_limits_down,)),
+    # Last: what the moves left without a use goes.
+    Batch("prune", (prune_columns,), passes=3),
+)
+
+RULES = {rule.__name__: rule for batch in BATCHES if not batch.required for rule in batch.rules}
+"""The rules that can be switched off, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One change: the rule that made it, and the plan behind it."""
+
+    rule: str
+    plan: LogicalPlan
+
+
+def optimize(
+    plan: LogicalPlan, disabled: Collection[str] = ()
+) -> tuple[LogicalPlan, tuple[Rewrite, ...]]:
+    """The plan after all rules but the disabled ones, and each change on the way.
+
+    Raises `InternalError` when a rule breaks the plan or a batch does not come to rest.
+    """
+    trace: list[Rewrite] = []
+    for batch in BATCHES:
+        plan = _run(batch, plan, disabled, trace)
+    return plan, tuple(trace)
+
+
+def _run(
+    batch: Batch, plan: LogicalPlan, disabled: Collection[str], trace: list[Rewrite]
+) -> LogicalPlan:
+    for _ in range(batch.passes):
+        changed = False
+        for rule in batch.rules:
+            if rule.__name__ in disabled and not batch.required:
+                continue
+            after = rule(plan)
+            if after != plan:
+                invariants.check(plan, after, rule.__name__)
+                plan, changed = after, True
+                trace.append(Rewrite(rule.__name__, plan))
+        if not changed or batch.passes == 1:
+            return plan
+    raise InternalError(f"the batch of rules {batch.name!r} does not come to rest")

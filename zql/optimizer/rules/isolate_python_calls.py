@@ -1,0 +1,358 @@
+"""`isolate_python_calls`: Python calls leave expressions and become `Apply`; the rest stays SQL.
+
+`WHERE lang = 'en' AND q.score(text) > 0.5` becomes a filter in SQL, an `Apply` of `q.score`, and a
+filter on its result. A call that stands in a branch of CASE, behind AND or OR, or in coalesce, is
+made only for the rows for which SQL would evaluate it (`guard`). Equal calls are made once, unless
+the function is volatile.
+
+This rule is no option: DuckDB cannot run what it does not isolate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from zql.errors import BindError
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.logical.scope import Names
+from zql.optimizer.facts import (
+    calls_python,
+    columns_of,
+    conjunction,
+    conjuncts,
+    may_fail,
+    output_names,
+)
+from zql.tree import Node, children, map_children, rewrite_up, walk
+
+
+def isolate_python_calls(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The plan without `PythonCall`s. Raises `BindError` for a call that has no place."""
+    if not any(isinstance(n, ex.PythonCall) for n in walk(plan)):
+        return plan
+    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    isolated: lp.LogicalPlan = rewrite_up(plan, lambda node: _isolate(node, names))
+    return isolated
+
+
+def _isolate(node: Node, names: Names) -> Node:
+    if isinstance(node, ex.Expr) or not any(_own_calls(node)):
+        return node
+    match node:
+        case lp.Filter():
+            return _filter(node, names)
+        case lp.Project():
+            inner, exprs = extract(node.input, tuple(a.expr for a in node.assigns), names)
+            assigns = tuple(replace(a, expr=e) for a, e in zip(node.assigns, exprs, strict=True))
+            return lp.Project(inner, assigns)
+        case lp.Aggregate():
+            return _aggregate(node, names)
+        case lp.Sort():
+            inner, exprs = extract(node.input, tuple(k.expr for k in node.keys), names)
+            keys = tuple(replace(k, expr=e) for k, e in zip(node.keys, exprs, strict=True))
+            return _only(lp.Sort(inner, keys), node.columns)
+        case lp.DistinctOn():
+            exprs = node.on + tuple(k.expr for k in node.order)
+            inner, exprs = extract(node.input, exprs, names)
+            on, order = exprs[: len(node.on)], exprs[len(node.on) :]
+            keys = tuple(replace(k, expr=e) for k, e in zip(node.order, order, strict=True))
+            return _only(lp.DistinctOn(inner, on, keys), node.columns)
+        case lp.Unnest():
+            inner, (items,) = extract(node.input, (node.list,), names)
+            return _only(replace(node, input=inner, list=items), node.columns)
+        case lp.MapRows():
+            return _map_rows(node, names)
+        case lp.Join():
+            return _join(node, names)
+        case _:
+            return node
+
+
+def _own_calls(node: Node) -> Iterator[ex.PythonCall]:
+    """Python calls in a plan node's own expressions (its inputs are done already)."""
+    todo: list[object] = [getattr(node, name) for name in node.__dataclass_fields__]  # type: ignore[attr-defined]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, tuple):
+            todo.extend(value)
+        elif isinstance(value, ex.PythonCall):
+            yield value
+        elif isinstance(value, ex.Subquery):
+            todo.append(value.operand)
+        elif isinstance(value, Node) and not isinstance(value, lp.LogicalPlan):
+            todo.extend(getattr(value, name) for name in value.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
+def _only(plan: lp.LogicalPlan, columns: tuple[ex.Column, ...]) -> lp.LogicalPlan:
+    if plan.columns == columns:
+        return plan
+    return lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
+
+
+def _filter(node: lp.Filter, names: Names) -> lp.LogicalPlan:
+    """Cheap native conditions first, then one Python condition after the other.
+
+    A native condition that can fail keeps its place behind the Python ones before it: they may be
+    what guards it.
+    """
+    parts = conjuncts(node.predicate)
+    first = next(i for i, p in enumerate(parts) if calls_python(p))
+    early = tuple(
+        p for i, p in enumerate(parts) if not calls_python(p) and (i < first or not may_fail(p))
+    )
+    plan: lp.LogicalPlan = lp.Filter(node.input, conjunction(early)) if early else node.input
+    for part in parts:
+        if part not in early:
+            plan, (predicate,) = extract(plan, (part,), names)
+            plan = lp.Filter(plan, predicate)
+    return _only(plan, node.columns)
+
+
+def _aggregate(node: lp.Aggregate, names: Names) -> lp.LogicalPlan:
+    """Calls inside aggregates and keys go below; calls over aggregates go above."""
+    above: list[lp.Assign] = []
+    aggregates: list[lp.Assign] = []
+    for assign in node.aggregates:
+        found: list[lp.Assign] = []
+        expr = _pull_aggregates(assign.expr, found, names)
+        if found:
+            aggregates += found
+            above.append(lp.Assign(assign.column, expr))
+        else:
+            aggregates.append(assign)
+            above.append(lp.Assign(assign.column, assign.column))
+    exprs = tuple(a.expr for a in node.keys) + tuple(a.expr for a in aggregates)
+    inner, exprs = extract(node.input, exprs, names)
+    count = len(node.keys)
+    keys = tuple(replace(a, expr=e) for a, e in zip(node.keys, exprs[:count], strict=True))
+    rest = tuple(replace(a, expr=e) for a, e in zip(aggregates, exprs[count:], strict=True))
+    plan: lp.LogicalPlan = lp.Aggregate(inner, keys, rest)
+    if any(not isinstance(a.expr, ex.Column) for a in above):
+        plan, values = extract(plan, tuple(a.expr for a in above), names)
+        passed = tuple(lp.Assign(k.column, k.column) for k in node.keys)
+        made = tuple(replace(a, expr=e) for a, e in zip(above, values, strict=True))
+        plan = lp.Project(plan, passed + made)
+    return plan
+
+
+def _pull_aggregates(expr: ex.Expr, found: list[lp.Assign], names: Names) -> ex.Expr:
+    """When Python is called over aggregates: those become columns, and the rest comes back."""
+    over = any(
+        isinstance(n, ex.PythonCall)
+        and any(isinstance(m, ex.Call) and m.aggregate and m.window is None for m in walk(n))
+        for n in walk(expr)
+    )
+    if not over:
+        return expr
+
+    def pull(node: Node) -> Node:
+        if isinstance(node, ex.Call) and node.aggregate and node.window is None:
+            column = names.column("aggregate", _type_of_aggregate(node))
+            found.append(lp.Assign(column, node))
+            return column
+        return map_children(node, pull)
+
+    return pull(expr)  # type: ignore[return-value]
+
+
+def _type_of_aggregate(call: ex.Call) -> str:
+    # The type is only shown, never used to compute: DuckDB gives the column its own.
+    return "BIGINT" if call.name[-1].lower() == "count" else "UNKNOWN"
+
+
+def _map_rows(node: lp.MapRows, names: Names) -> lp.LogicalPlan:
+    exprs = node.args + tuple(v for _, v in node.keywords)
+    inner, exprs = extract(node.input, exprs, names)
+    keywords = tuple(
+        (k, e) for (k, _), e in zip(node.keywords, exprs[len(node.args) :], strict=True)
+    )
+    return replace(node, input=inner, args=exprs[: len(node.args)], keywords=keywords)
+
+
+def _join(node: lp.Join, names: Names) -> lp.LogicalPlan:
+    """Calls over one side are made on that side; over both, only an inner join can filter later."""
+    if node.condition is None:
+        return node
+    left, right, kept, later = node.left, node.right, [], []
+    for part in conjuncts(node.condition):
+        if not calls_python(part):
+            kept.append(part)
+            continue
+        sides = {s for call in _own_calls(lp.Filter(node.left, part)) for s in _sides(call, node)}
+        if sides <= {"left"}:
+            left, (part,) = extract(left, (part,), names)  # noqa: PLW2901
+            kept.append(part)
+        elif sides <= {"right"}:
+            right, (part,) = extract(right, (part,), names)  # noqa: PLW2901
+            kept.append(part)
+        elif node.kind in ("INNER", "CROSS"):
+            later.append(part)
+        else:
+            raise BindError(
+                f"a Python function over both sides of a {node.kind} JOIN",
+                code="P407",
+                span=part.span,
+                hint="call it on each side with |> EXTEND before the JOIN",
+            )
+    condition = conjunction(tuple(kept)) if kept else None
+    kind = node.kind if condition is not None else "CROSS"
+    plan: lp.LogicalPlan = lp.Join(left, right, kind, condition)
+    if later:
+        plan, exprs = extract(plan, tuple(later), names)
+        plan = lp.Filter(plan, conjunction(exprs))
+    return _only(plan, node.columns)
+
+
+def _sides(call: ex.PythonCall, join: lp.Join) -> set[str]:
+    used = columns_of(call)
+    sides = {"left"} if used & output_names(join.left) else set()
+    return sides | ({"right"} if used & output_names(join.right) else set())
+
+
+def extract(
+    plan: lp.LogicalPlan, exprs: tuple[ex.Expr, ...], names: Names
+) -> tuple[lp.LogicalPlan, tuple[ex.Expr, ...]]:
+    """A plan that has the calls' results as columns, and the expressions over those."""
+    while any(calls_python(e) for e in exprs):
+        found: dict[tuple[ex.PythonCall, int], ex.Expr | None] = {}
+        for expr in exprs:
+            for call, guard in _innermost(expr, None):
+                _check_variables(call)
+                key = (call, id(call) if getattr(call.function, "volatile", False) else 0)
+                found[key] = _either(found[key], guard) if key in found else guard
+        plan, columns = _apply(plan, list(found.items()), names)
+        swap = {key: column for key, column in zip(found, columns, strict=True)}
+        exprs = tuple(_swapped(e, swap) for e in exprs)
+    return plan, exprs
+
+
+def _either(first: ex.Expr | None, second: ex.Expr | None) -> ex.Expr | None:
+    """The guard of a call that stands in two places: made where one of them needs it."""
+    if first is None or second is None:
+        return None
+    return first if first == second else ex.Logical("OR", (first, second))
+
+
+def _check_variables(call: ex.PythonCall) -> None:
+    if any(isinstance(n, ex.Variable) for n in walk(call)):
+        raise BindError(
+            "a Python function cannot be called inside a lambda",
+            code="P407",
+            span=call.span,
+            hint="|> UNNEST the list, call the function on its elements, and collect them with "
+            "list(..) in |> AGGREGATE",
+        )
+
+
+def _innermost(
+    expr: ex.Expr, guard: ex.Expr | None
+) -> Iterator[tuple[ex.PythonCall, ex.Expr | None]]:
+    """The calls whose arguments (and guards) hold no further calls, each with its guard."""
+    match expr:
+        case ex.PythonCall():
+            inner = [
+                c
+                for a in (*expr.args, *(v for _, v in expr.keywords))
+                for c in _innermost(a, guard)
+            ]
+            if inner:
+                yield from inner
+            elif guard is not None and calls_python(guard):
+                yield from _innermost(guard, None)
+            else:
+                yield expr, guard
+        case ex.Case():
+            yield from _case_calls(expr, guard)
+        case ex.Logical():
+            test = "FALSE" if expr.op == "AND" else "TRUE"
+            for operand in expr.operands:
+                yield from _innermost(operand, guard)
+                guard = _and(guard, ex.Is(operand, test, negated=True))
+        case ex.Call() if expr.name[-1].lower() in ("coalesce", "ifnull"):
+            for argument in expr.args:
+                value = argument.value if isinstance(argument, ex.NamedArgument) else argument
+                yield from _innermost(value, guard)
+                guard = _and(guard, ex.Is(value, "NULL"))
+        case ex.Subquery():
+            if expr.operand is not None:
+                yield from _innermost(expr.operand, guard)
+        case _:
+            for child in _expressions_below(expr):
+                yield from _innermost(child, guard)
+
+
+def _expressions_below(node: Node) -> Iterator[ex.Expr]:
+    for child in children(node):
+        if isinstance(child, ex.Expr):
+            yield child
+        elif not isinstance(child, lp.LogicalPlan):
+            yield from _expressions_below(child)
+
+
+def _case_calls(
+    case: ex.Case, guard: ex.Expr | None
+) -> Iterator[tuple[ex.PythonCall, ex.Expr | None]]:
+    if case.operand is not None:
+        yield from _innermost(case.operand, guard)
+    for condition, result in case.whens:
+        test = condition if case.operand is None else ex.Binary("=", case.operand, condition)
+        yield from _innermost(condition, guard)
+        yield from _innermost(result, _and(guard, ex.Is(test, "TRUE")))
+        guard = _and(guard, ex.Is(test, "TRUE", negated=True))
+    if case.otherwise is not None:
+        yield from _innermost(case.otherwise, guard)
+
+
+def _and(guard: ex.Expr | None, test: ex.Expr) -> ex.Expr:
+    return test if guard is None else ex.Logical("AND", (guard, test))
+
+
+def _apply(
+    plan: lp.LogicalPlan,
+    calls: list[tuple[tuple[ex.PythonCall, int], ex.Expr | None]],
+    names: Names,
+) -> tuple[lp.LogicalPlan, list[ex.Column]]:
+    """An `Apply` over columns: arguments and guards that are more become columns first."""
+    extra: dict[ex.Expr, ex.Column] = {}
+
+    def as_column(expr: ex.Expr, wanted: str, type_: str = "") -> ex.Expr:
+        if isinstance(expr, ex.Literal) or (isinstance(expr, ex.Column) and expr in plan.columns):
+            return expr
+        if expr not in extra:
+            extra[expr] = names.column(wanted, type_ or _shown_type(expr))
+        return extra[expr]
+
+    columns, made = [], []
+    for (call, _), guard in calls:
+        function = call.function
+        args = tuple(as_column(a, "argument") for a in call.args)
+        keywords = tuple((k, as_column(v, k)) for k, v in call.keywords)
+        test = as_column(guard, "guard", "BOOLEAN") if guard is not None else None
+        column = names.column(getattr(function, "name", "python"), call.type)
+        columns.append(column)
+        made.append(
+            lp.PythonColumn(column, function, args, keywords, test, call.span)  # type: ignore[arg-type]
+        )
+    if extra:
+        passed = tuple(lp.Assign(c, c) for c in plan.columns)
+        plan = lp.Project(plan, passed + tuple(lp.Assign(c, e) for e, c in extra.items()))
+    return lp.Apply(plan, tuple(made)), columns
+
+
+def _shown_type(expr: ex.Expr) -> str:
+    return getattr(expr, "type", "") or "UNKNOWN"
+
+
+def _swapped(expr: ex.Expr, swap: dict[tuple[ex.PythonCall, int], ex.Column]) -> ex.Expr:
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.LogicalPlan):
+            return node
+        if isinstance(node, ex.PythonCall):
+            key = (node, id(node) if getattr(node.function, "volatile", False) else 0)
+            if key in swap:
+                return swap[key]
+        return map_children(node, visit)
+
+    return visit(expr)  # type: ignore[return-value]

@@ -1,0 +1,164 @@
+"""`prune_columns`: every operator makes and reads the columns that are used above it, no others.
+
+Python calls whose result nobody uses are not made, unless they are volatile; a function of a record
+gets the keys that it looks at, when its source shows them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.optimizer.facts import columns_of, is_volatile
+from zql.tree import Node, map_children, walk
+
+Wanted = frozenset[str]
+
+
+def prune_columns(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The plan without columns that have no use."""
+    return _prune(plan, frozenset(c.name for c in plan.columns))
+
+
+def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
+    match plan:
+        case lp.Scan():
+            return _scan(plan, wanted)
+        case lp.MemoryScan():
+            return _memory_scan(plan, wanted)
+        case lp.Project():
+            return _project(plan, wanted)
+        case lp.Apply():
+            return _apply(plan, wanted)
+        case lp.MapRows():
+            return _map_rows(plan)
+        case lp.Filter():
+            return _with_input(plan, wanted | columns_of(plan.predicate))
+        case lp.Sort():
+            return _with_input(plan, wanted | _used(plan.keys))
+        case lp.DistinctOn():
+            return _with_input(plan, wanted | _used(plan.on) | _used(plan.order))
+        case lp.Unnest():
+            return _with_input(plan, wanted | columns_of(plan.list))
+        case lp.Limit():
+            return _with_input(plan, wanted)
+        case lp.Aggregate():
+            return _aggregate(plan, wanted)
+        case lp.Join():
+            return _join(plan, wanted)
+        case lp.SetOperation():
+            return _set_operation(plan, wanted)
+        case lp.Distinct() | lp.Write() | lp.Query():
+            return _with_input(plan, frozenset(c.name for c in plan.input.columns))
+        case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput():
+            return plan
+
+
+def _used(nodes: Iterable[Node]) -> Wanted:
+    return frozenset(name for node in nodes for name in columns_of(node))
+
+
+def _with_input(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
+    """The same operator over a pruned input; subqueries in its expressions pruned by themselves."""
+    inner = _prune(plan.input, wanted)  # type: ignore[union-attr]
+    plan = _subqueries(plan)
+    return plan if inner is plan.input else replace(plan, input=inner)  # type: ignore[union-attr,call-arg]
+
+
+def _subqueries(node: lp.LogicalPlan) -> lp.LogicalPlan:
+    """Prunes the plans of subqueries that stand in the operator's own expressions."""
+
+    def visit(child: Node) -> Node:
+        if isinstance(child, lp.LogicalPlan):
+            return child
+        if isinstance(child, ex.Subquery):
+            return replace(child, query=prune_columns(child.query))  # type: ignore[arg-type]
+        return map_children(child, visit)
+
+    return map_children(node, visit)
+
+
+def _scan(plan: lp.Scan, wanted: Wanted) -> lp.Scan:
+    kept = tuple(c for c in plan.columns_read if c.column.name in wanted)
+    kept = kept or plan.columns_read[:1]
+    return plan if kept == plan.columns_read else replace(plan, columns_read=kept)
+
+
+def _memory_scan(plan: lp.MemoryScan, wanted: Wanted) -> lp.MemoryScan:
+    pairs = [p for p in zip(plan.columns, plan.sources, strict=True) if p[0].name in wanted]
+    pairs = pairs or list(zip(plan.columns, plan.sources, strict=True))[:1]
+    if len(pairs) == len(plan.columns):
+        return plan
+    return replace(plan, columns=tuple(c for c, _ in pairs), sources=tuple(s for _, s in pairs))
+
+
+def _project(plan: lp.Project, wanted: Wanted) -> lp.LogicalPlan:
+    kept = tuple(a for a in plan.assigns if a.column.name in wanted or _keeps_calls(a.expr))
+    kept = kept or plan.assigns[:1]
+    pruned = plan if kept == plan.assigns else replace(plan, assigns=kept)
+    return _with_input(pruned, _used(a.expr for a in kept))
+
+
+def _keeps_calls(expr: ex.Expr) -> bool:
+    """A volatile Python call is made even when nobody looks at its result."""
+    return is_volatile(expr) and any(isinstance(n, ex.PythonCall) for n in walk(expr))
+
+
+def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
+    kept = tuple(c for c in plan.calls if c.column.name in wanted or c.function.volatile)
+    if not kept:
+        return _prune(plan.input, wanted)
+    pruned = plan if kept == plan.calls else replace(plan, calls=kept)
+    made = {c.column.name for c in kept}
+    return _with_input(pruned, (wanted - made) | _used(kept))
+
+
+def _map_rows(plan: lp.MapRows) -> lp.LogicalPlan:
+    record = plan.record
+    if plan.function.reads is not None:
+        record = tuple((n, c) for n, c in record if n in plan.function.reads)
+    pruned = plan if record == plan.record else replace(plan, record=record)
+    wanted = frozenset(c.name for _, c in record)
+    return _with_input(
+        pruned, wanted | _used(plan.args) | _used(value for _, value in plan.keywords)
+    )
+
+
+def _aggregate(plan: lp.Aggregate, wanted: Wanted) -> lp.LogicalPlan:
+    kept = tuple(a for a in plan.aggregates if a.column.name in wanted)
+    if not kept and not plan.keys:
+        kept = plan.aggregates[:1]
+    pruned = plan if kept == plan.aggregates else replace(plan, aggregates=kept)
+    return _with_input(pruned, _used(a.expr for a in plan.keys + kept))
+
+
+def _join(plan: lp.Join, wanted: Wanted) -> lp.LogicalPlan:
+    if plan.condition is not None:
+        wanted |= columns_of(plan.condition)
+    left, right = _prune(plan.left, wanted), _prune(plan.right, wanted)
+    plan = _subqueries(plan)  # type: ignore[assignment]
+    if left is plan.left and right is plan.right:
+        return plan
+    return replace(plan, left=left, right=right)
+
+
+def _set_operation(plan: lp.SetOperation, wanted: Wanted) -> lp.LogicalPlan:
+    """UNION ALL can do with fewer columns; the others compare whole rows."""
+    places = list(range(len(plan.columns)))
+    if plan.kind == "UNION" and plan.all:
+        places = [i for i in places if plan.columns[i].name in wanted] or [0]
+    inputs = tuple(_branch(i, [i.columns[p] for p in places]) for i in plan.inputs)
+    if len(places) == len(plan.columns) and all(
+        a is b for a, b in zip(inputs, plan.inputs, strict=True)
+    ):
+        return plan
+    return replace(plan, inputs=inputs, columns=tuple(plan.columns[p] for p in places))
+
+
+def _branch(branch: lp.LogicalPlan, columns: list[ex.Column]) -> lp.LogicalPlan:
+    pruned = _prune(branch, frozenset(c.name for c in columns))
+    if list(pruned.columns) == columns:
+        return pruned
+    return lp.Project(pruned, tuple(lp.Assign(c, c) for c in columns))
