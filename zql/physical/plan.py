@@ -63,7 +63,8 @@ class Stage(Node):
     """Steps that run without a break, and where their rows go.
 
     `row_local` says that a native stage may be run split by split (over its one `Scan`) with the
-    same rows in the same order: it is when its output is sharded.
+    same rows in the same order: it is when its output is sharded. `limit` is the number of rows
+    that the next stage wants of this one: tasks behind those that give it need not run.
     """
 
     id: int
@@ -71,6 +72,7 @@ class Stage(Node):
     steps: tuple[Step, ...]
     sink: Sink
     row_local: bool = False
+    limit: int | None = None
 
     @property
     def inputs(self) -> tuple[int, ...]:

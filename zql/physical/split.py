@@ -1,0 +1,200 @@
+"""A logical plan cut into stages, wherever rows must meet rows or SQL must hand over to Python.
+
+Native operators over anything native stay one statement. A Python call over a scan (with row-wise
+SQL before it) becomes tasks over the scan's splits, and row-wise SQL behind it joins the tasks.
+What needs all rows (a group, a sort, a join) reads the results that the tasks left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zql.errors import BindError
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.optimizer.facts import has_subquery, has_window
+from zql.physical.plan import (
+    CallPython,
+    Collect,
+    Keep,
+    PhysicalPlan,
+    RunSql,
+    Sink,
+    Stage,
+    Step,
+    WriteFiles,
+)
+from zql.tree import Node, children, map_children, walk
+
+
+@dataclass(frozen=True, slots=True)
+class _Native:
+    """A subtree that is one DuckDB statement."""
+
+    plan: lp.LogicalPlan
+
+    @property
+    def columns(self) -> tuple[ex.Column, ...]:
+        return self.plan.columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """Steps over the splits of a source."""
+
+    source: lp.Scan | lp.StageResult
+    steps: tuple[Step, ...]
+    columns: tuple[ex.Column, ...]
+
+
+def split(plan: lp.Write | lp.Query) -> PhysicalPlan:
+    """The stages of an optimized plan, unfused. Raises `BindError` for what cannot be run."""
+    return _Splitter().root(plan)
+
+
+class _Splitter:
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+
+    def root(self, plan: lp.Write | lp.Query) -> PhysicalPlan:
+        sink: Sink
+        if isinstance(plan, lp.Write):
+            sink = WriteFiles(plan.uri, plan.format, plan.names, plan.mode, plan.options)
+        else:
+            sink = Collect(plan.names)
+        limit = None
+        if isinstance(plan.input, lp.Limit) and plan.input.count is not None:
+            limit = plan.input.count + plan.input.offset
+        self.finish(self.build(plan.input), sink)
+        return PhysicalPlan(_with_limit(tuple(self.stages), limit))
+
+    def finish(self, part: _Native | _Tasks, sink: Sink) -> int:
+        """Adds a stage; its id."""
+        number = len(self.stages) + 1
+        if isinstance(part, _Native):
+            stage = Stage(number, None, (RunSql(part.plan),), sink, is_row_local(part.plan))
+        else:
+            stage = Stage(number, part.source, part.steps, sink)
+        self.stages.append(stage)
+        return number
+
+    def kept(self, part: _Native | _Tasks) -> lp.StageResult:
+        """The result of a stage of its own."""
+        return lp.StageResult(self.finish(part, Keep()), part.columns)
+
+    def native(self, plan: lp.LogicalPlan) -> lp.LogicalPlan:
+        """The plan as SQL: what needs tasks is computed before and read back."""
+        part = self.build(plan)
+        return part.plan if isinstance(part, _Native) else self.kept(part)
+
+    def build(self, plan: lp.LogicalPlan) -> _Native | _Tasks:
+        match plan:
+            case lp.Apply() | lp.MapRows():
+                return self.python(plan)
+            case lp.Filter() | lp.Project() | lp.Unnest() if not _sees_other_rows(plan):
+                below = self.build(plan.input)
+                if isinstance(below, _Tasks):
+                    plan = self.subqueries(plan, inline=False)  # type: ignore[assignment]
+                    step = RunSql(replace(plan, input=lp.BatchInput(below.columns)))
+                    return _Tasks(below.source, (*below.steps, step), plan.columns)
+                plan = self.subqueries(plan, inline=True)  # type: ignore[assignment]
+                return _Native(replace(plan, input=below.plan))
+            case _:
+                plan = self.subqueries(plan, inline=True)
+                return _Native(_map_inputs(plan, self.native))
+
+    def python(self, plan: lp.Apply | lp.MapRows) -> _Tasks:
+        below = self.build(plan.input)
+        if isinstance(below, _Native):
+            source = _source(below.plan)
+            if source is None:
+                source = self.kept(below)
+                below = _Native(source)
+            below = _Tasks(source, (RunSql(below.plan),), below.columns)
+        call = CallPython(replace(plan, input=lp.BatchInput(below.columns)))
+        return _Tasks(below.source, (*below.steps, call), plan.columns)
+
+    def subqueries(self, plan: lp.LogicalPlan, inline: bool) -> lp.LogicalPlan:
+        """Plans of subqueries made SQL; inside tasks each is computed once, before them."""
+
+        def visit(node: Node) -> Node:
+            if isinstance(node, lp.LogicalPlan):
+                return node
+            if isinstance(node, ex.Subquery):
+                return self.subquery(node, inline)
+            return map_children(node, visit)
+
+        return map_children(plan, visit)
+
+    def subquery(self, node: ex.Subquery, inline: bool) -> ex.Subquery:
+        query: lp.LogicalPlan = node.query  # type: ignore[assignment]
+        correlated = bool(_free_columns(query))
+        python = any(isinstance(n, lp.Apply | lp.MapRows) for n in walk(query))
+        if correlated and (python or not inline):
+            raise BindError(
+                "a subquery that looks at the outer row cannot stand beside Python here",
+                code="P408",
+                span=node.span,
+                hint="write it as a JOIN",
+            )
+        if correlated:
+            return replace(node, query=_map_deep(query, self))
+        native = self.native(query)
+        if not inline and not isinstance(native, lp.Values | lp.StageResult):
+            native = self.kept(_Native(native))
+        return replace(node, query=native)
+
+
+def _map_deep(query: lp.LogicalPlan, splitter: _Splitter) -> lp.LogicalPlan:
+    query = splitter.subqueries(query, inline=True)
+    return _map_inputs(query, lambda p: _map_deep(p, splitter))
+
+
+def _map_inputs(plan: lp.LogicalPlan, function) -> lp.LogicalPlan:  # type: ignore[no-untyped-def]
+    """The plan with its inputs replaced; plans inside its expressions are left alone."""
+
+    def visit(node: Node) -> Node:
+        return function(node) if isinstance(node, lp.LogicalPlan) else node
+
+    return map_children(plan, visit)
+
+
+def _sees_other_rows(plan: lp.Filter | lp.Project | lp.Unnest) -> bool:
+    own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
+    return any(has_window(node) for node in own)
+
+
+def is_row_local(plan: lp.LogicalPlan) -> bool:
+    """Whether each row comes from one row of one scan, in its order."""
+    return _source(plan) is not None
+
+
+def _source(plan: lp.LogicalPlan) -> lp.Scan | lp.StageResult | None:
+    while isinstance(plan, lp.Filter | lp.Project | lp.Unnest):
+        own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
+        if any(has_window(n) or has_subquery(n) for n in own):
+            return None
+        plan = plan.input
+    return plan if isinstance(plan, lp.Scan | lp.StageResult) else None
+
+
+def _free_columns(query: lp.LogicalPlan) -> frozenset[str]:
+    """Columns that a subquery takes from outside."""
+    made = {c.name for n in walk(query) if isinstance(n, lp.LogicalPlan) for c in n.columns}
+    return frozenset(n.name for n in walk(query) if isinstance(n, ex.Column) and n.name not in made)
+
+
+def _with_limit(stages: tuple[Stage, ...], limit: int | None) -> tuple[Stage, ...]:
+    """`LIMIT` right over the tasks of the stage before: these may stop when they have enough."""
+    if limit is None or len(stages) < 2:  # noqa: PLR2004 - a stage and the one it feeds
+        return stages
+    last, before = stages[-1], stages[-2]
+    plan = last.steps[0]
+    direct = (
+        isinstance(plan, RunSql)
+        and isinstance(plan.plan, lp.Limit)
+        and plan.plan.input == lp.StageResult(before.id, plan.plan.columns)
+    )
+    if before.source is None or not direct:
+        return stages
+    return (*stages[:-2], replace(before, limit=limit), last)
