@@ -1,0 +1,115 @@
+"""Columns as Python values: what a function of the user is handed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from zql.execution.kinds import Kind
+from zql.execution.misfit import Misfit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Decode = Callable[[Any], Any]
+
+
+def to_python(array: pa.Array, kind: Kind) -> list[Any]:
+    """The values of a column (in its wire type) as Python sees them; NULL is None.
+
+    Raises `Misfit` for what Python has no value for, as an infinite date.
+    """
+    decode = _decoder(kind)
+    try:
+        values = _as_list(array, kind)
+        return values if decode is None else [None if v is None else decode(v) for v in values]
+    except (OverflowError, ValueError) as error:
+        raise _first_unreadable(array, kind, decode, error) from None
+
+
+def _as_list(array: pa.Array, kind: Kind) -> list[Any]:
+    import pyarrow as pa
+
+    if kind.name in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"):
+        # Arrow would look for the zone in a database that may not be installed, and make pandas
+        # objects of nanoseconds.
+        array = array.cast(pa.timestamp("us"))
+    values: list[Any] = array.to_pylist(maps_as_pydicts="strict")
+    return values
+
+
+def _first_unreadable(
+    array: pa.Array, kind: Kind, decode: Decode | None, error: Exception
+) -> Misfit:
+    for row in range(len(array)):
+        try:
+            for value in _as_list(array.slice(row, 1), kind):
+                if decode is not None and value is not None:
+                    decode(value)
+        except (OverflowError, ValueError) as found:
+            return Misfit(row, _text_of(array, row), f"Python has no such {kind}: {found}")
+    return Misfit(0, None, str(error))
+
+
+def _text_of(array: pa.Array, row: int) -> str:
+    import pyarrow as pa
+
+    try:
+        return str(array.slice(row, 1).cast(pa.string()).to_pylist()[0])
+    except (pa.ArrowException, ValueError):
+        return "?"
+
+
+def _decoder(kind: Kind) -> Decode | None:
+    """What turns a value as Arrow gives it into the one the user gets; None when it is the same."""
+    match kind.name:
+        case "HUGEINT" | "UHUGEINT" | "BIGNUM":
+            return int
+        case "TIME WITH TIME ZONE":
+            return dt.time.fromisoformat
+        case "TIMESTAMP WITH TIME ZONE":
+            return lambda value: value.replace(tzinfo=dt.UTC)
+        case "INTERVAL":
+            return _timedelta
+        case "LIST" | "ARRAY":
+            element = _decoder(kind.element)
+            return None if element is None else _each(element)
+        case "STRUCT":
+            decoders = [(name, d) for name, part in kind.parts if (d := _decoder(part))]
+            return _fields(decoders) if decoders else None
+        case "MAP":
+            key, value = (_decoder(part) for _, part in kind.parts)
+            return _entries(key, value) if key or value else None
+        case _:
+            return None
+
+
+def _each(decode: Decode) -> Decode:
+    return lambda values: [None if v is None else decode(v) for v in values]
+
+
+def _fields(decoders: list[tuple[str, Decode]]) -> Decode:
+    def decode(record: dict[str, Any]) -> dict[str, Any]:
+        for name, field in decoders:
+            if record[name] is not None:
+                record[name] = field(record[name])
+        return record
+
+    return decode
+
+
+def _entries(key: Decode | None, value: Decode | None) -> Decode:
+    def decode(entries: dict[Any, Any]) -> dict[Any, Any]:
+        return {
+            (key(k) if key else k): (value(v) if value and v is not None else v)
+            for k, v in entries.items()
+        }
+
+    return decode
+
+
+def _timedelta(value: Any) -> dt.timedelta:
+    if value.months:
+        raise ValueError("it counts months; CAST it to VARCHAR")
+    return dt.timedelta(days=value.days, microseconds=value.nanoseconds // 1000)
