@@ -45,11 +45,12 @@ def open_session(settings: Settings) -> Session:
 def print_error(error: ZqlError, settings: Settings) -> None:
     """The error on stderr; an interruption is one word."""
     from zql.display.errors import render_error
+    from zql.display.screen import complain
 
     style = style_for(sys.stderr, no_color=settings.no_color)
     interrupted = isinstance(error, Interrupted)
     text = style.error("interrupted") if interrupted else render_error(error, style)
-    print(text, file=sys.stderr)  # noqa: T201
+    complain(text)
 
 
 def _reporting(settings: Settings, action: Callable[[], int]) -> int:
@@ -117,6 +118,7 @@ def check(settings: Settings, files: Sequence[str], form: str) -> int:
 
 def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     from zql.display.errors import as_github, as_json, flat, render_error
+    from zql.display.screen import Screen, complain
 
     scripts, params = read_scripts(settings, files, "check"), read_params(settings)
     errors: list[ZqlError] = []
@@ -125,17 +127,20 @@ def _check(settings: Settings, files: Sequence[str], form: str) -> int:
         with open_session(settings) as session:
             found = session.check(script.source, params, base_dir=script.base_dir)
         errors += [one for error in found for one in flat(error)]
-    style = style_for(sys.stdout, no_color=settings.no_color)
+    screen = Screen(no_color=settings.no_color)
     if form == "json":
         lines = [as_json(errors)]
     elif form == "github":
         lines = list(as_github(errors))
     else:
-        lines = ["\n\n".join(render_error(error, style) for error in errors)] if errors else []
+        lines = (
+            ["\n\n".join(render_error(error, screen.style) for error in errors)] if errors else []
+        )
     for line in lines:
-        print(line)  # noqa: T201
+        screen.line(line)
+    screen.flush()
     if not settings.quiet and form == "text":
-        print(_verdict(errors, scripts), file=sys.stderr)  # noqa: T201
+        complain(_verdict(errors, scripts))
     return 1 if errors else 0
 
 

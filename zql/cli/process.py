@@ -11,10 +11,6 @@ GRACE = 3.0
 """Seconds that an interrupted run has for tidying up before the process ends by force."""
 
 
-class OutputClosed(Exception):  # noqa: N818 - it is the reader's wish, no error
-    """Whoever read our output has gone: stop without a word."""
-
-
 def _open_missing_streams() -> None:
     """Gives the process a sink for a stream that its parent has closed."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -55,31 +51,10 @@ def _discard_stdout() -> None:
         pass
 
 
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-    except OSError:
-        pass
-
-
-def _internal_error(error: Exception, *, verbose: bool) -> int:
-    from zql.display.text import safe_lines
-
-    if verbose:
-        import traceback
-
-        _say(safe_lines("".join(traceback.format_exception(error)).rstrip()))
-    advice = "" if verbose else "; -v shows where it happened"
-    _say(
-        f"ZQL-X900 internal error: {safe_lines(f'{type(error).__name__}: {error}')}\n"
-        f"  hint: this is a bug in ZQL: please report it with the script{advice}"
-    )
-    return 1
-
-
 def guarded(call: Callable[[], int], *, verbose: bool = False) -> int:
     """Calls, and turns whatever comes out into an exit code."""
+    from zql.display.screen import OutputClosed, complain, explain_exception
+
     _open_missing_streams()
     _handle_signals()
     try:
@@ -88,10 +63,11 @@ def guarded(call: Callable[[], int], *, verbose: bool = False) -> int:
         _discard_stdout()
         return 0
     except KeyboardInterrupt:
-        _say("interrupted")
+        complain("interrupted")
         return 130
     except Exception as error:  # noqa: BLE001 - the last place that can say something about it
-        return _internal_error(error, verbose=verbose)
+        complain(explain_exception(error, verbose=verbose))
+        return 1
     try:
         sys.stdout.flush()
     except OSError:

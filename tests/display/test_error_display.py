@@ -1,0 +1,129 @@
+"""Errors and summaries as people, editors and CI see them."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from zql.display.errors import as_github, as_json, flat, render_error
+from zql.display.style import Style
+from zql.display.summary import common_folder, counter_lines, written_lines
+from zql.errors import BindError, ErrorList, RunError
+from zql.source import Source, Span
+
+TEXT = "FROM t\n|> WHERE titel = 'x'\n"
+
+
+def unknown_column():
+    source = Source("clean.zql", TEXT)
+    start = TEXT.index("titel")
+    error = BindError(
+        'unknown column "titel"',
+        code="N201",
+        span=Span(source, start, start + 5),
+        label="not a column here",
+        hint='did you mean "title"?',
+        notes=("columns here: id, title",),
+        candidates=("title",),
+    )
+    error.statement = 1
+    return error
+
+
+def test_colour_changes_no_word():
+    error = unknown_column()
+    painted = render_error(error, Style(color=True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_error(error) == error.render()
+    assert painted.startswith("\x1b[1;31mZQL-N201\x1b[0m")
+
+
+def test_what_came_from_data_is_escaped():
+    error = RunError("cannot read \x1b]0;owned\x07.csv", code="R720", hint="\u202e")
+    shown = render_error(error, Style(color=True))
+    assert "\x1b]" not in shown
+    assert "\\x1b]0;owned\\x07.csv" in shown
+    assert "\\u202e" in shown
+
+
+def test_json_has_every_part():
+    (record,) = json.loads(as_json([unknown_column()]))
+    assert record == {
+        "file": "clean.zql",
+        "line": 2,
+        "column": 10,
+        "end_line": 2,
+        "end_column": 15,
+        "code": "ZQL-N201",
+        "message": 'unknown column "titel"',
+        "hint": 'did you mean "title"?',
+        "notes": ["columns here: id, title"],
+        "candidates": ["title"],
+        "statement": 1,
+        "operator": None,
+    }
+    assert json.loads(as_json([])) == []
+
+
+def test_github_annotations_are_one_line_each():
+    source = Source("a,b:c.zql", TEXT)
+    error = BindError("50% wrong\nhere", code="N201", span=Span(source, 0, 4), hint="fix")
+    lines = list(as_github([error, RunError("no place", code="R700")]))
+    assert lines == [
+        "::error file=a%2Cb%3Ac.zql,line=1,col=1,endLine=1,endColumn=5,title=ZQL-N201::"
+        "50%25 wrong%0Ahere%0Ahint: fix",
+        "::error title=ZQL-R700::no place",
+    ]
+
+
+def test_a_list_of_errors_is_taken_apart():
+    errors = [unknown_column(), unknown_column()]
+    assert flat(ErrorList(errors)) == errors
+    assert flat(errors[0]) == errors[:1]
+
+
+def files(*entries):
+    return [SimpleNamespace(path=path, rows=rows, bytes=size) for path, rows, size in entries]
+
+
+def test_one_file_is_one_line():
+    assert written_lines(files(("out.parquet", 1234, 5_600_000)), 1.5) == [
+        "wrote out.parquet: 1,234 rows, 5.6 MB in 1.50 s"
+    ]
+
+
+def test_some_files_are_listed():
+    assert written_lines(files(("o/a.csv", 1, 10), ("o/bb.csv", 2000, 2_000))) == [
+        "wrote 2 files in o/: 2,001 rows, 2.0 kB",
+        "  o/a.csv         1 row   10 bytes",
+        "  o/bb.csv   2,000 rows     2.0 kB",
+    ]
+
+
+def test_many_files_are_summarised():
+    lines = written_lines(files(*((f"o/{i:03}.csv", 1, 1) for i in range(500))), 2)
+    assert lines[0] == "wrote 500 files in o/: 500 rows, 500 bytes in 2.00 s"
+    assert [line.split()[0] for line in lines[1:6]] == [f"o/{i:03}.csv" for i in range(5)]
+    assert lines[6] == "  … 492 more files"
+    assert [line.split()[0] for line in lines[7:]] == [f"o/{i}.csv" for i in (497, 498, 499)]
+
+
+def test_a_path_cannot_move_the_cursor():
+    (line,) = written_lines(files(("o\x1b[2J.csv", 1, 1)))
+    assert line == "wrote o\\x1b[2J.csv: 1 row, 1 byte"
+
+
+@pytest.mark.parametrize(
+    ("paths", "folder"),
+    [(["a.csv", "b.csv"], "./"), (["o/a", "o/b"], "o/"), (["o/x/a", "o/y/b"], "o/"),
+     (["/tmp/x/a", "/tmp/xy/b"], "/tmp/"), (["s3://b/k/a", "s3://b/k/c"], "s3://b/k/")],
+)  # fmt: skip
+def test_the_folder_that_files_share(paths, folder):
+    assert common_folder(files(*((path, 0, 0) for path in paths))) == folder
+
+
+def test_counters_are_indented_below_their_operator():
+    assert list(counter_lines({"records_in": 12345, "WHERE": {"out": 2}})) == [
+        "  records_in: 12,345",
+        "  WHERE",
+        "    out: 2",
+    ]

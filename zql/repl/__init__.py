@@ -1,0 +1,1 @@
+"""The interactive shell: what is typed, dot commands, completion, and the loop around them."""

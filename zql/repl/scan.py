@@ -1,0 +1,49 @@
+"""Where in a text one is: inside quotes, inside a comment, behind a statement's end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Each alternative takes the whole of a quoted text or a comment, or all that is left when it has
+# no end; names say which it was.
+_PIECES = re.compile(
+    r"""
+      (?P<comment> --[^\n]* | /\*.*?(?:\*/|(?P<open_comment>\Z)) )
+    | (?P<string> [eE]'(?:[^'\\]|\\.|'')*(?:'|(?P<open_escape>\\?\Z))
+                | '(?:[^']|'')*(?:'|(?P<open_string>\Z)) )
+    | (?P<name> "(?:[^"]|"")*(?:"|(?P<open_name>\Z)) | `[^`]*(?:`|(?P<open_tick>\Z)) )
+    | (?P<dollar> \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z)) )
+    | (?P<word> \w+ ) | (?P<space> \s+ ) | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = ("open_comment", "open_escape", "open_string", "open_name", "open_tick", "open_dollar")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The end of a text.
+
+    `inside` is what is still open there: `string`, `name`, `comment`, `dollar`, or empty; `start`
+    the offset of its first character; `last` the last character outside of spaces and comments.
+    """
+
+    inside: str
+    start: int
+    last: str
+
+
+def place_at_end(text: str) -> Place:
+    """What the end of a text is part of."""
+    last = ""
+    for match in _PIECES.finditer(text):
+        kind = match.lastgroup or ""
+        if any(match.group(name) is not None for name in _OPEN):
+            inside = next(k for k in ("comment", "string", "name", "dollar") if match.group(k))
+            return Place(inside, match.start(), last)
+        if kind == "comment" and text.startswith("--", match.start()) and match.end() == len(text):
+            return Place("comment", match.start(), last)
+        if kind not in ("space", "comment"):
+            last = match.group()[-1]
+    return Place("", len(text), last)
