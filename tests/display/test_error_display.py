@@ -68,9 +68,9 @@ def test_github_annotations_are_one_line_each():
     source = Source("a,b:c.zql", TEXT)
     error = BindError("50% wrong\nhere", code="N201", span=Span(source, 0, 4), hint="fix")
     lines = list(as_github([error, RunError("no place", code="R700")]))
+    place = "file=a%2Cb%3Ac.zql,line=1,col=1,endLine=1,endColumn=5,title=ZQL-N201"
     assert lines == [
-        "::error file=a%2Cb%3Ac.zql,line=1,col=1,endLine=1,endColumn=5,title=ZQL-N201::"
-        "50%25 wrong%0Ahere%0Ahint: fix",
+        f"::error {place}::50%25 wrong%0Ahere%0Ahint: fix",
         "::error title=ZQL-R700::no place",
     ]
 
