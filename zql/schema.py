@@ -37,8 +37,13 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One input: where, its size in bytes, and a version (mtime in ns, or an etag)."""
+    """One input: where, its size in bytes, and a version (mtime in ns, or an etag).
+
+    `local` is set while a local stand-in is read in its place: the fetched or unpacked file, or a
+    window on some of its bytes.
+    """
 
     path: str
     size: int
     version: str
+    local: str = ""

@@ -7,6 +7,7 @@ A reader never touches rows in Python: it gives DuckDB a SQL text. What a format
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,12 +22,13 @@ class Split:
     """A part of a file that one task reads: bytes of JSONL, rows of Parquet, else the whole.
 
     `[start, stop)`; both None for the whole file. Splits of a file are in its order and cover each
-    row once.
+    row once. `first_row` is the number in the file of the first row of an opened split, from 0.
     """
 
     file: InputFile
     start: int | None = None
     stop: int | None = None
+    first_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ class RowWriter(Protocol):
         """Finishes the file and syncs it to disk. Without rows it is still a readable file."""
 
 
+Source = Sequence[InputFile] | Split
+"""What a scan reads: whole files, in this order, or a part of one."""
+
+
 class Format(Protocol):
     """A file format. Members of `registry.FORMATS` are instances."""
 
@@ -77,18 +83,40 @@ class Format(Protocol):
     write_options: Mapping[str, str]
 
     def schema(
-        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        engine: SqlEngine,
+        columns: Sequence[str] | None = None,
     ) -> Schema:
-        """Columns of the union of the files by name, types widened; every row counts."""
+        """Columns of the union of the files by name, types widened; every row counts.
+
+        With `columns` only these need be found; others may be left out. Columns that come from
+        `key=value` folders are not the format's business (see `hive`).
+        """
 
     def splits(
-        self, files: Sequence[InputFile], options: Mapping[str, Any], target_bytes: int
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        target_bytes: int,
+        engine: SqlEngine,
     ) -> list[Split]:
         """Cuts into parts of about `target_bytes`, in file order; depends on nothing else."""
 
+    def opened(
+        self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False
+    ) -> AbstractContextManager[Source]:
+        """The same source with everything in place that DuckDB cannot do itself.
+
+        Remote files that DuckDB cannot unpack are fetched, a byte range gets its window. The SQL of
+        `scan_sql` on what this yields may be run inside the `with` only. `number_rows` is needed
+        when the scan reads a column of kind `row`: it finds `first_row`.
+        """
+
     def scan_sql(
         self,
-        files: Sequence[InputFile] | Split,
+        source: Source,
         columns: Sequence[ReadColumn],
         options: Mapping[str, Any],
         engine: SqlEngine,

@@ -1,0 +1,67 @@
+"""Files as a table: their format, their options checked, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zql.schema import Field, InputFile, Schema
+from zql.storage import files, hive, registry
+from zql.storage import options as option_names
+from zql.storage.format import Format, ReadColumn, SqlEngine
+
+VIRTUAL = {"filename": "VARCHAR", "file_row_number": "BIGINT"}
+"""Columns that every table of files has on demand, unless the files have their own."""
+_KINDS = {"filename": "filename", "file_row_number": "row"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Files of one format. `schema` holds the columns of the files, then those of the folders."""
+
+    format: Format
+    files: tuple[InputFile, ...] = field(repr=False)
+    options: Mapping[str, Any]
+    schema: Schema
+    folder_columns: tuple[str, ...] = ()
+
+    def read_column(self, name: str, alias: str) -> ReadColumn:
+        """How to read a column of the schema or a virtual one; KeyError when there is none."""
+        for column in self.schema:
+            if column.name == name:
+                kind = "hive" if name in self.folder_columns else "data"
+                return ReadColumn(alias, name, column.type, kind)
+        return ReadColumn(alias, name, VIRTUAL[name], _KINDS[name])
+
+
+def open_dataset(
+    paths: Sequence[str],
+    given: Mapping[str, Any],
+    engine: SqlEngine,
+    *,
+    reader: str | None = None,
+    columns: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """The table behind paths and patterns, with the options as the user gave them.
+
+    `reader` is `read_json`, `read_csv` or `read_parquet`, or None to go by the suffix. With
+    `columns` only these need be found. Raises `StorageError` and `UsageError`.
+    """
+    chosen = registry.by_name(registry.READERS[reader]) if reader else None
+    suffixes = registry.suffixes([chosen] if chosen else registry.FORMATS)
+    inputs = files.expand(paths, suffixes=suffixes, storage_options=storage_options)
+    # `read_csv` on files that are all .tsv takes the tab; its options are the same.
+    told = {registry.format_of(f.path) for f in inputs}
+    if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
+        chosen = registry.format_of_all(inputs)
+    options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
+    schema = chosen.schema(inputs, options, engine, columns)
+    folders = Schema()
+    if options.get("hive_partitioning", True):
+        folders = hive.folder_schema(inputs, schema.names)
+        if columns is not None:
+            folders = Schema(tuple(f for f in folders if f.name in set(columns)))
+    fields: tuple[Field, ...] = schema.fields + folders.fields
+    return Dataset(chosen, tuple(inputs), options, Schema(fields), folders.names)

@@ -1,0 +1,147 @@
+"""Delimited text: CSV and TSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import UsageError, did_you_mean, nearest
+from zql.schema import Field, InputFile, Schema
+from zql.storage import delimited_evidence, delimited_read, files, scan
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class DelimitedFormat:
+    """CSV with the comma, TSV with the tab; else the same."""
+
+    read_options: Mapping[str, str] = {
+        "delimiter": "CHAR",
+        "quote": "CHAR?",
+        "escape": "CHAR?",
+        "header": "BOOLEAN",
+        "null_str": "VARCHAR",
+        "encoding": "VARCHAR",
+        "columns": "STRUCT",
+        "types": "STRUCT",
+        "all_varchar": "BOOLEAN",
+        "null_padding": "BOOLEAN",
+        "strict_mode": "BOOLEAN",
+        "compression": "VARCHAR",
+        "max_line_bytes": "BIGINT",
+        "hive_partitioning": "BOOLEAN",
+    }
+    write_options: Mapping[str, str] = {
+        "delimiter": "CHAR",
+        "quote": "CHAR",
+        "header": "BOOLEAN",
+        "null_str": "VARCHAR",
+        "compression": "VARCHAR",
+        "compression_level": "BIGINT",
+    }
+
+    def __init__(self, name: str, suffixes: tuple[str, ...], delimiter: str) -> None:
+        self.name = name
+        self.suffixes = suffixes
+        self.delimiter = delimiter
+
+    def dialect(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with delimiter, quote and escape set."""
+        quote = options.get("quote", '"')
+        return {"delimiter": self.delimiter, "quote": quote, "escape": quote} | dict(options)
+
+    def schema(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        engine: SqlEngine,
+        columns: Sequence[str] | None = None,
+    ) -> Schema:
+        """See `Format`. Text unless every value of a column is a plain number, or true or false."""
+        dialect = self.dialect(options)
+        headers = {file: delimited_read.header(file, dialect) for file in files}
+        names = list(dict.fromkeys(name for names in headers.values() for name in names))
+        declared = scan.canonical_types(options.get("columns", {}), engine)
+        declared |= scan.canonical_types(options.get("types", {}), engine, "types")
+        for name in declared:
+            if name not in names and names:
+                guess = nearest(name, names)
+                raise UsageError(
+                    f'no file has the column "{name}"', code="U614", hint=did_you_mean(guess)
+                )
+        wanted = list(options["columns"]) if "columns" in options else names
+        if columns is not None:
+            wanted = [n for n in wanted if n in set(columns)]
+        if options.get("all_varchar"):
+            found = dict.fromkeys(wanted, "VARCHAR")
+        else:
+            unknown = [n for n in wanted if n not in declared]
+            found = delimited_evidence.types_of(files, headers, unknown, dialect, engine)
+        return Schema(tuple(Field(n, declared.get(n) or found[n]) for n in wanted))
+
+    def splits(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],  # noqa: ARG002
+        target_bytes: int,  # noqa: ARG002
+        engine: SqlEngine,  # noqa: ARG002
+    ) -> list[Split]:
+        """See `Format`: whole files, since a quoted value may hold a line end."""
+        return [Split(file) for file in files]
+
+    @contextmanager
+    def opened(
+        self,
+        source: Source,
+        options: Mapping[str, Any],
+        *,
+        number_rows: bool = False,  # noqa: ARG002
+    ) -> Iterator[Source]:
+        """See `Format`."""
+        with files.readable(scan.files_of(source), options) as found:
+            yield Split(found[0]) if isinstance(source, Split) else found
+
+    def scan_sql(
+        self,
+        source: Source,
+        columns: Sequence[ReadColumn],
+        options: Mapping[str, Any],
+        engine: SqlEngine,  # noqa: ARG002
+    ) -> str:
+        """See `Format`."""
+        dialect = self.dialect(options)
+        headers = {file: delimited_read.header(file, dialect) for file in scan.files_of(source)}
+        found = [file for file, names in headers.items() if names]
+        if not found:
+            return scan.empty(columns)
+        numbered = any(c.kind == "row" for c in columns)
+        runs = delimited_evidence.same_reader(found, headers, dialect, apart=numbered)
+        return scan.union_all(
+            [delimited_read.select(run, headers[run[0]], columns, dialect, None) for run in runs]
+        )
+
+    def copy_options(
+        self,
+        options: Mapping[str, Any],
+        compression: str | None,  # noqa: ARG002
+    ) -> str | None:
+        """See `Format`."""
+        return None
+
+    def writer(
+        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+    ) -> RowWriter:
+        """See `Format`."""
+        raise NotImplementedError
+
+    def explain_failure(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        message: str,  # noqa: ARG002
+    ) -> Exception | None:
+        """See `Format`."""
+        return None

@@ -1,0 +1,112 @@
+"""Types of the columns of delimited text, from every row.
+
+A column is a number only when each of its values is a plain number: no leading zero, no sign but a
+minus, no exponent, nothing that would be lost. `00123`, `1e5`, `3,14` keep their text, and so does
+every other value of their column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zql.schema import DataType, InputFile
+from zql.storage import compression, delimited_read, inference, scan
+from zql.storage.format import SqlEngine
+from zql.storage.inference import Evidence
+
+_WHOLE = "'(0|-?[1-9][0-9]*)'"
+_FRACTION = r"'-?(0|[1-9][0-9]*)\.[0-9]+'"
+_AGGREGATES = (
+    "count(CASE WHEN k{i} = 0 THEN 1 END)",
+    "count(CASE WHEN k{i} = 3 THEN 1 END)",
+    "min(x{i})",
+    "max(x{i})",
+    "count(CASE WHEN k{i} = 1 AND x{i} IS NULL THEN 1 END)",
+    "count(CASE WHEN k{i} = 2 THEN 1 END)",
+    (
+        "count(CASE WHEN k{i} = 2 AND strlen(c{i}) > 16 "
+        "AND CAST(TRY_CAST(c{i} AS DOUBLE) AS VARCHAR) <> c{i} THEN 1 END)"
+    ),
+)
+
+
+def same_reader(
+    files: Sequence[InputFile],
+    headers: Mapping[InputFile, Sequence[str]],
+    options: Mapping[str, Any],
+    *,
+    apart: bool = False,
+) -> list[list[InputFile]]:
+    """The files in runs that one reader can take; each for itself when `apart`."""
+    option = options.get("compression")
+    if apart:
+        return [[file] for file in files]
+    return scan.runs(
+        files,
+        lambda f: (bool(f.local), compression.chosen(f.path, option).name, headers[f]),
+    )
+
+
+def types_of(
+    files: Sequence[InputFile],
+    headers: Mapping[InputFile, Sequence[str]],
+    columns: Sequence[str],
+    options: Mapping[str, Any],
+    engine: SqlEngine,
+) -> dict[str, DataType]:
+    """The types of some columns over all files."""
+    found = dict.fromkeys(columns, inference.NOTHING)
+    for run in same_reader([f for f in files if headers[f]], headers, options):
+        names = headers[run[0]]
+        some = [name for name in columns if name in names]
+        if not some:
+            continue
+        for name, evidence in _evidence(run, names, some, options, engine).items():
+            found[name] = inference.merge(found[name], evidence)
+    return {name: type_of(evidence) for name, evidence in found.items()}
+
+
+def type_of(e: Evidence) -> DataType:
+    """As in JSON, but a column that is neither BOOLEAN nor all numbers of one kind is text."""
+    found = inference.type_of(e)
+    return "VARCHAR" if found.startswith("DECIMAL") else found
+
+
+def _evidence(
+    run: Sequence[InputFile],
+    names: Sequence[str],
+    columns: Sequence[str],
+    options: Mapping[str, Any],
+    engine: SqlEngine,
+) -> dict[str, Evidence]:
+    places = [names.index(name) for name in columns]
+    kinds = ", ".join(
+        f"c{i}, CASE WHEN regexp_full_match(c{i}, {_WHOLE}) THEN 1 "
+        f"WHEN regexp_full_match(c{i}, {_FRACTION}) THEN 2 "
+        f"WHEN c{i} IN ('true', 'false') THEN 3 WHEN c{i} IS NOT NULL THEN 0 END AS k{i}"
+        for i in places
+    )
+    numbers = ", ".join(
+        f"c{i}, k{i}, CASE WHEN k{i} = 1 THEN TRY_CAST(c{i} AS HUGEINT) END AS x{i}" for i in places
+    )
+    sums = ", ".join(a.format(i=i) for i in places for a in _AGGREGATES)
+    source = delimited_read.reader(run, len(names), options, None)
+    rows = engine.rows(f"SELECT {sums} FROM (SELECT {numbers} FROM (SELECT {kinds} FROM {source}))")
+    width = len(_AGGREGATES)
+    values = rows[0]
+    return {name: _one(values[i * width : (i + 1) * width]) for i, name in enumerate(columns)}
+
+
+def _one(row: Sequence[Any]) -> Evidence:
+    texts, bools, low, high, huge, floats, lossy = row
+    exact = all(abs(n or 0) <= inference.EXACT for n in (low, high))
+    return Evidence(
+        bools=bool(bools),
+        texts=bool(texts or lossy),
+        int_min=low,
+        int_max=high,
+        ints_exact=exact and not huge,
+        huge=bool(huge),
+        floats=bool(floats),
+    )

@@ -1,0 +1,138 @@
+"""The SQL that reads delimited text with DuckDB, and the header that it needs to know first.
+
+Nothing is sniffed: delimiter, quote and header come from the format or from options. Columns are
+read by their place, each file under its own header, as text; types are casts above.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zql.errors import StorageError
+from zql.expr.sql import quote_literal
+from zql.schema import InputFile
+from zql.storage import compression, files, scan
+from zql.storage.format import ReadColumn
+
+LINE_BYTES = 16 * 2**20
+"""The longest row that is read without being told of longer ones."""
+_ENCODINGS = {
+    "utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "iso8859-1": "latin-1",
+    "utf16": "utf-16", "utf-16-bom": "utf-16", "utf-8-bom": "utf-8", "utf-8-sig": "utf-8",
+}  # fmt: skip
+NATIVE_ENCODINGS = ("utf-8", "latin-1", "utf-16")
+
+
+def encoding(options: Mapping[str, Any]) -> str:
+    """The name of the encoding, in lower case and one spelling."""
+    name = str(options.get("encoding", "utf-8")).lower().replace("_", "-")
+    return _ENCODINGS.get(name, name)
+
+
+def header(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The column names of a file: of its first row, or `column0`, ... when it has no header.
+
+    Empty for a file without any row. Raises `StorageError` when a name comes twice.
+    """
+    names = _first_row(file, options)
+    if not options.get("header", True):
+        return tuple(f"column{i}" for i in range(len(names)))
+    for name in names:
+        if names.count(name) > 1:
+            raise StorageError(
+                f'the header of {files.shown(file.path)} has the column "{name}" twice',
+                code="R724",
+                hint="rename one in the file, or read it with header => false",
+            )
+    return names
+
+
+def _first_row(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
+    packed = compression.chosen(file.path, options.get("compression"))
+    with files.open_binary(file) as stored:
+        stream = stored if file.local else compression.reader(stored, packed)
+        text = io.TextIOWrapper(stream, encoding=_python_encoding(options), newline="")
+        try:
+            rows = csv.reader(
+                text,
+                delimiter=options["delimiter"],
+                quotechar=options["quote"] or None,
+                quoting=csv.QUOTE_MINIMAL if options["quote"] else csv.QUOTE_NONE,
+                escapechar=options["escape"] if options["escape"] != options["quote"] else None,
+                doublequote=options["escape"] == options["quote"],
+            )
+            return tuple(next(rows, ()))
+        except UnicodeError as error:
+            raise StorageError(
+                f"{files.shown(file.path)}, line 1 is no {encoding(options).upper()}: {error}",
+                code="R723",
+                hint="name the file's encoding, such as encoding => 'latin-1'",
+            ) from None
+        except (csv.Error, OSError, EOFError) as error:
+            raise StorageError(
+                f"{files.shown(file.path)}, line 1 cannot be read: {error}", code="R723"
+            ) from None
+        finally:
+            text.detach()
+
+
+def _python_encoding(options: Mapping[str, Any]) -> str:
+    name = encoding(options)
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+def reader(
+    run: Sequence[InputFile], width: int, options: Mapping[str, Any], new_line: str | None
+) -> str:
+    """DuckDB's reader for files of the same `width`: columns `c0`, `c1`, ... of text."""
+    packed = compression.chosen(run[0].path, options.get("compression")).duckdb or "none"
+    arguments = {
+        "auto_detect": "false",
+        "header": str(bool(options.get("header", True))).lower(),
+        "delim": quote_literal(options["delimiter"]),
+        "quote": quote_literal(options["quote"]),
+        "escape": quote_literal(options["escape"]),
+        "nullstr": quote_literal(options.get("null_str", "")),
+        "allow_quoted_nulls": "false",
+        "null_padding": str(bool(options.get("null_padding", False))).lower(),
+        "strict_mode": str(bool(options.get("strict_mode", True))).lower(),
+        "compression": quote_literal("none" if run[0].local else packed),
+        "max_line_size": str(options.get("max_line_bytes", LINE_BYTES)),
+        "hive_partitioning": "false",
+    }
+    if encoding(options) != "utf-8":
+        arguments["encoding"] = quote_literal(encoding(options))
+    if new_line:
+        arguments["new_line"] = quote_literal(new_line)
+    struct = ", ".join(f"c{i}: 'VARCHAR'" for i in range(width))
+    given = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return f"read_csv({scan.path_list(run)}, {given}, columns={{{struct}}})"
+
+
+def select(
+    run: Sequence[InputFile],
+    names: Sequence[str],
+    columns: Sequence[ReadColumn],
+    options: Mapping[str, Any],
+    new_line: str | None,
+) -> str:
+    """A SELECT over files with the same header, or one file when rows are numbered."""
+    places = {name: i for i, name in enumerate(names)}
+    items = []
+    for column in columns:
+        place = places.get(column.source)
+        if column.kind == "row":
+            items.append(scan.as_alias("row_number() OVER () - 1", column))
+        elif column.kind != "data":
+            items.append(scan.as_alias(scan.file_value(column, run), column))
+        elif place is None:
+            items.append(scan.as_alias(f"CAST(NULL AS {column.type})", column))
+        elif column.type == "VARCHAR":
+            items.append(scan.as_alias(f"c{place}", column))
+        else:
+            items.append(scan.as_alias(f"CAST(c{place} AS {column.type})", column))
+    source = reader(run, len(names), options, new_line)
+    return f"SELECT {', '.join(items) or '1'} FROM {source}"

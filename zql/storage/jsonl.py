@@ -1,0 +1,139 @@
+"""JSON Lines: one object a line, in UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import StorageError
+from zql.schema import Field, InputFile, Schema
+from zql.storage import compression, files, inference, jsonl_evidence, jsonl_read, scan
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class JsonlFormat:
+    """See the module."""
+
+    name = "jsonl"
+    suffixes: tuple[str, ...] = (".jsonl", ".ndjson", ".json")
+    read_options: Mapping[str, str] = {
+        "columns": "STRUCT",
+        "compression": "VARCHAR",
+        "max_line_bytes": "BIGINT",
+        "on_bad_line": "VARCHAR",
+        "sample_size": "BIGINT",
+        "hive_partitioning": "BOOLEAN",
+    }
+    write_options: Mapping[str, str] = {"compression": "VARCHAR", "compression_level": "BIGINT"}
+
+    def schema(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        engine: SqlEngine,
+        columns: Sequence[str] | None = None,
+    ) -> Schema:
+        """See `Format`. Keys are matched exactly."""
+        if "columns" in options:
+            declared = scan.canonical_types(options["columns"], engine)
+            return Schema(tuple(Field(n, t) for n, t in declared.items()))
+        if columns is None:
+            per_file = jsonl_evidence.keys_of(files, options, engine)
+            columns = list(dict.fromkeys(key for f in files for key in per_file[f]))
+        if not columns:
+            return Schema()
+        found = jsonl_evidence.evidence_of(files, options, engine, columns)
+        fields = []
+        for key in columns:
+            evidence = inference.merge_all(found[f][key] for f in files)
+            fields.append(Field(key, inference.type_of(evidence)))
+        return Schema(tuple(fields))
+
+    def splits(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],
+        target_bytes: int,
+        engine: SqlEngine,  # noqa: ARG002
+    ) -> list[Split]:
+        """See `Format`: plain files at line ends, packed ones whole."""
+        found = []
+        for file in files:
+            packed = compression.chosen(file.path, options.get("compression"))
+            if packed is not compression.NONE or file.size <= target_bytes * 3 // 2:
+                found.append(Split(file))
+            else:
+                found += _cut(file, target_bytes)
+        return found
+
+    @contextmanager
+    def opened(
+        self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False
+    ) -> Iterator[Source]:
+        """See `Format`."""
+        if isinstance(source, Split) and source.start is not None and source.stop is not None:
+            first = files.count_lines(source.file, source.start) if number_rows else 0
+            with files.window(source.file, source.start, source.stop) as local:
+                stand_in = InputFile(source.file.path, source.file.size, source.file.version, local)
+                yield Split(stand_in, source.start, source.stop, first)
+        else:
+            with files.readable(scan.files_of(source), options) as found:
+                yield Split(found[0]) if isinstance(source, Split) else found
+
+    def scan_sql(
+        self,
+        source: Source,
+        columns: Sequence[ReadColumn],
+        options: Mapping[str, Any],
+        engine: SqlEngine,  # noqa: ARG002
+    ) -> str:
+        """See `Format`."""
+        found = scan.files_of(source)
+        if not found:
+            return scan.empty(columns)
+        if any(c.kind == "row" for c in columns):
+            first = source.first_row if isinstance(source, Split) else 0
+            parts = [jsonl_read.select([f], columns, options, first) for f in found]
+        else:
+            runs = jsonl_read.same_reader(found, options)
+            parts = [jsonl_read.select(run, columns, options) for run in runs]
+        return scan.union_all(parts)
+
+    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
+        """See `Format`."""
+        return None
+
+    def writer(
+        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+    ) -> RowWriter:
+        """See `Format`."""
+        raise NotImplementedError
+
+    def explain_failure(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
+    ) -> Exception | None:
+        """See `Format`."""
+        return None
+
+
+def _cut(file: InputFile, target_bytes: int) -> list[Split]:
+    """Ranges that begin and end at line starts, each but the last of at least `target_bytes`."""
+    found, start = [], 0
+    with files.open_binary(file) as stream:
+        while start < file.size:
+            stop = file.size
+            if start + target_bytes < file.size:
+                # The line that holds the byte before the cut belongs to this part.
+                stream.seek(start + target_bytes - 1)
+                stream.readline()
+                stop = min(stream.tell(), file.size)
+            found.append(Split(file, start, stop))
+            start = stop
+    return found
+
+
+__all__ = ["JsonlFormat", "StorageError"]

@@ -1,0 +1,79 @@
+"""Names and types of the options of readers and writers, checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from zql.errors import UsageError, did_you_mean, nearest
+
+SYNONYMS = {
+    "delim": "delimiter",
+    "sep": "delimiter",
+    "separator": "delimiter",
+    "nullstr": "null_str",
+    "null": "null_str",
+    "dtypes": "types",
+    "column_types": "types",
+    "maximum_object_size": "max_line_bytes",
+    "maximum_line_size": "max_line_bytes",
+    "max_line_size": "max_line_bytes",
+}
+"""DuckDB's spellings, and the name that the same option has here."""
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "BOOLEAN": ("TRUE or FALSE", lambda v: isinstance(v, bool)),
+    "VARCHAR": ("a text", lambda v: isinstance(v, str)),
+    "CHAR": ("a text of one character", lambda v: isinstance(v, str) and len(v) == 1),
+    "CHAR?": ("one character or ''", lambda v: isinstance(v, str) and len(v) <= 1),
+    "BIGINT": ("a whole number above zero", lambda v: _is_int(v) and v > 0),  # type: ignore[operator]
+    "STRUCT": ("{name: 'TYPE', ...}", lambda v: isinstance(v, Mapping)),
+}
+
+
+def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> dict[str, Any]:
+    """The options under their own names, in the order of `allowed`.
+
+    `what` names the reader or writer in the message. Raises `UsageError` for an unknown name, for
+    a name given twice by way of a synonym, and for a value of the wrong type. A value of None is
+    the same as no option.
+    """
+    found: dict[str, Any] = {}
+    for spelled, value in given.items():
+        name = spelled.lower()
+        if name not in allowed:
+            name = SYNONYMS.get(name, name)
+        if name not in allowed:
+            guess = nearest(spelled, [*allowed, *(s for s, n in SYNONYMS.items() if n in allowed)])
+            raise UsageError(
+                f'{what} has no option "{spelled}"',
+                code="U610",
+                hint=did_you_mean(guess) or "it has " + ", ".join(sorted(allowed)),
+                candidates=guess,
+            )
+        if name in found:
+            raise UsageError(f'option "{name}" of {what} is given twice', code="U611")
+        if value is not None:
+            found[name] = _checked(name, value, allowed[name], what)
+    return {name: found[name] for name in allowed if name in found}
+
+
+def _checked(name: str, value: Any, kind: str, what: str) -> Any:
+    words, fits = _CHECKS[kind]
+    if not fits(value):
+        raise UsageError(f'option "{name}" of {what} must be {words}, not {value!r}', code="U612")
+    if kind == "STRUCT":
+        for column, type_ in value.items():
+            if not isinstance(type_, str):
+                raise UsageError(
+                    f'option "{name}" of {what}: the type of "{column}" must be a text '
+                    f"such as 'VARCHAR', not {type_!r}",
+                    code="U612",
+                )
+        return dict(value)
+    return value

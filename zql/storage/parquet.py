@@ -1,0 +1,205 @@
+"""Parquet: typed columns in row groups, described by a footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import StorageError
+from zql.expr.sql import quote_identifier
+from zql.schema import Field, InputFile, Schema
+from zql.storage import files, scan, widening
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ParquetFormat:
+    """See the module."""
+
+    name = "parquet"
+    suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
+    read_options: Mapping[str, str] = {"hive_partitioning": "BOOLEAN", "columns": "STRUCT"}
+    write_options: Mapping[str, str] = {
+        "compression": "VARCHAR",
+        "compression_level": "BIGINT",
+        "row_group_size": "BIGINT",
+    }
+
+    def schema(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],  # noqa: ARG002
+        engine: SqlEngine,
+        columns: Sequence[str] | None = None,
+    ) -> Schema:
+        """See `Format`; read from the footers alone."""
+        tables = _footers(files, engine)
+        merged: dict[str, str] = {}
+        for file in files:
+            for field in tables[file.path]:
+                known = merged.get(field.name)
+                merged[field.name] = widening.widest(known, field.type) if known else field.type
+        wanted = merged if columns is None else [n for n in merged if n in set(columns)]
+        return Schema(tuple(Field(name, merged[name]) for name in wanted))
+
+    def splits(
+        self,
+        files: Sequence[InputFile],
+        options: Mapping[str, Any],  # noqa: ARG002
+        target_bytes: int,
+        engine: SqlEngine,
+    ) -> list[Split]:
+        """See `Format`: spans of row groups, given as rows."""
+        if not files:
+            return []
+        rows = engine.rows(
+            "SELECT file_name, row_group_id, any_value(row_group_num_rows), "
+            "any_value(coalesce(row_group_compressed_bytes, row_group_bytes)) "
+            f"FROM parquet_metadata({scan.path_list(files)}) GROUP BY ALL ORDER BY ALL"
+        )
+        groups: dict[str, list[tuple[int, int]]] = {}
+        for name, _, count, size in rows:
+            groups.setdefault(name, []).append((count, size))
+        return [
+            s for f in files for s in _spans(f, groups.get(f.local or f.path, []), target_bytes)
+        ]
+
+    @contextmanager
+    def opened(
+        self,
+        source: Source,
+        options: Mapping[str, Any],
+        *,
+        number_rows: bool = False,  # noqa: ARG002
+    ) -> Iterator[Source]:
+        """See `Format`: DuckDB reads Parquet as it is."""
+        yield source
+
+    def scan_sql(
+        self,
+        source: Source,
+        columns: Sequence[ReadColumn],
+        options: Mapping[str, Any],  # noqa: ARG002
+        engine: SqlEngine,
+    ) -> str:
+        """See `Format`."""
+        found = scan.files_of(source)
+        if not found:
+            return scan.empty(columns)
+        tables = _footers(found, engine)
+        span = (source.start, source.stop) if isinstance(source, Split) else (None, None)
+        runs = scan.runs(found, lambda f: tables[f.path])
+        return scan.union_all([_select(run, tables[run[0].path], columns, span) for run in runs])
+
+    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
+        """See `Format`."""
+        return None
+
+    def writer(
+        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+    ) -> RowWriter:
+        """See `Format`."""
+        raise NotImplementedError
+
+    def explain_failure(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
+    ) -> Exception | None:
+        """See `Format`."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A top-level column of a file: its own name, DuckDB's name for it, DuckDB's type."""
+
+    name: str
+    duckdb_name: str
+    type: str
+
+
+def _footers(inputs: Sequence[InputFile], engine: SqlEngine) -> dict[str, tuple[_Column, ...]]:
+    """The top-level columns of each file by its path."""
+    rows = engine.rows(
+        "SELECT file_name, name, duckdb_type, num_children, column_id "
+        f"FROM parquet_schema({scan.path_list(inputs)}) ORDER BY file_name, column_id"
+    )
+    by_name: dict[str, list[tuple[str, str, int | None]]] = {}
+    for name, column, type_, children, _ in rows:
+        by_name.setdefault(name, []).append((column, type_, children))
+    return {f.path: _top_level(f, by_name.get(f.local or f.path, [])) for f in inputs}
+
+
+def _top_level(file: InputFile, rows: Sequence[tuple[str, str, int | None]]) -> tuple[_Column, ...]:
+    found: list[_Column] = []
+    taken: set[str] = set()
+    skip = 0
+    for name, type_, children in rows[1:]:
+        if skip:
+            skip += (children or 0) - 1
+            continue
+        skip = children or 0
+        if any(c.name == name for c in found):
+            raise StorageError(
+                f'{files.shown(file.path)} has two columns named "{name}"',
+                code="R724",
+                hint="write the file again with names that differ",
+            )
+        duckdb_name = _free(name, taken)
+        taken.add(duckdb_name.lower())
+        found.append(_Column(name, duckdb_name, type_))
+    return tuple(found)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """DuckDB's name for a column when earlier ones have the same name but for case."""
+    candidate, number = name, 0
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+def _select(
+    run: Sequence[InputFile],
+    table: tuple[_Column, ...],
+    columns: Sequence[ReadColumn],
+    span: tuple[int | None, int | None],
+) -> str:
+    by_name = {c.name: c for c in table}
+    items = []
+    for column in columns:
+        own = by_name.get(column.source)
+        if column.kind == "row":
+            value = "file_row_number"
+        elif column.kind != "data":
+            value = scan.file_value(column, run)
+        elif own is None:
+            value = f"CAST(NULL AS {column.type})"
+        else:
+            value = quote_identifier(own.duckdb_name)
+            if own.type != column.type:
+                value = f"CAST({value} AS {column.type})"
+        items.append(scan.as_alias(value, column))
+    start, stop = span
+    where = (
+        "" if start is None else (f" WHERE file_row_number >= {start} AND file_row_number < {stop}")
+    )
+    source = f"read_parquet({scan.path_list(run)}, hive_partitioning=false)"
+    return f"SELECT {', '.join(items) or '1'} FROM {source}{where}"
+
+
+def _spans(file: InputFile, groups: Sequence[tuple[int, int]], target_bytes: int) -> list[Split]:
+    found, start, stop, size = [], 0, 0, 0
+    for count, group_bytes in groups:
+        stop += count
+        size += group_bytes
+        if size >= target_bytes:
+            found.append(Split(file, start, stop))
+            start, size = stop, 0
+    if stop > start or not found:
+        found.append(Split(file, start, stop))
+    return found
