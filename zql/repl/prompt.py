@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from zql.repl.commands import is_command
 from zql.repl.scan import place_at_end
 
 if TYPE_CHECKING:
@@ -19,23 +20,17 @@ MORE = "...> "
 
 
 def is_finished(text: str, is_complete: Callable[[str], bool]) -> bool:
-    """Whether Enter at the end of the text runs it.
+    """Whether Enter behind the text runs it.
 
-    A dot command is one line; a statement ends with `;`, or with an empty line once it is complete.
-    A second empty line ends anything but an open quote: the parser can say what is missing.
+    A dot command is one line; the parser's `is_complete` knows `;` and the empty line. A second
+    empty line ends anything but an open quote or comment: an error then tells what is missing.
     """
     stripped = text.strip()
-    if not stripped or stripped[0] in ".\\" or stripped.lower() in ("exit", "quit"):
+    if not stripped or is_command(stripped):
         return True
-    place = place_at_end(text)
-    if place.inside in ("string", "name", "dollar") or (place.inside and "\n" not in text):
-        return False
-    if place.last == ";" and place.inside != "comment":
+    if is_complete(text + "\n"):
         return True
-    lines = text.rsplit("\n", 2)
-    if len(lines) > 1 and not lines[-1].strip():
-        return is_complete(text) or (len(lines) == 3 and not lines[-2].strip())  # noqa: PLR2004
-    return False
+    return text.endswith("\n\n") and not place_at_end(text).inside
 
 
 def open_history() -> History:

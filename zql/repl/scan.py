@@ -1,4 +1,4 @@
-"""Where in a text one is: inside quotes, inside a comment, behind a statement's end."""
+"""Where in a text one is: inside quotes, inside a comment, or in neither."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECES = re.compile(
                 | '(?:[^']|'')*(?:'|(?P<open_string>\Z)) )
     | (?P<name> "(?:[^"]|"")*(?:"|(?P<open_name>\Z)) | `[^`]*(?:`|(?P<open_tick>\Z)) )
     | (?P<dollar> \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z)) )
-    | (?P<word> \w+ ) | (?P<space> \s+ ) | (?P<other> . )
+    | \w+ | \s+ | .
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -23,27 +23,23 @@ _OPEN = ("open_comment", "open_escape", "open_string", "open_name", "open_tick",
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The end of a text.
+    """The end of a text: what is still open there, and where that began.
 
-    `inside` is what is still open there: `string`, `name`, `comment`, `dollar`, or empty; `start`
-    the offset of its first character; `last` the last character outside of spaces and comments.
+    `inside` is `string`, `name`, `comment`, `dollar`, or empty.
     """
 
     inside: str
     start: int
-    last: str
 
 
 def place_at_end(text: str) -> Place:
     """What the end of a text is part of."""
-    last = ""
     for match in _PIECES.finditer(text):
         kind = match.lastgroup or ""
-        if any(match.group(name) is not None for name in _OPEN):
+        line_comment = kind == "comment" and match.group().startswith("--")
+        if any(match.group(name) is not None for name in _OPEN) or (
+            line_comment and match.end() == len(text)
+        ):
             inside = next(k for k in ("comment", "string", "name", "dollar") if match.group(k))
-            return Place(inside, match.start(), last)
-        if kind == "comment" and text.startswith("--", match.start()) and match.end() == len(text):
-            return Place("comment", match.start(), last)
-        if kind not in ("space", "comment"):
-            last = match.group()[-1]
-    return Place("", len(text), last)
+            return Place(inside, match.start())
+    return Place("", len(text))
