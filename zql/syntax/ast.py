@@ -22,9 +22,10 @@ class Syntax(Node):
 
 @dataclass(frozen=True, slots=True)
 class Identifier(Syntax):
-    """A name being declared: an alias, a parameter, a view."""
+    """A name being declared: an alias, a parameter, a view; `quoted` as the user wrote it."""
 
     text: str
+    quoted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,7 @@ class Limit(Syntax):
 class Join(Syntax):
     """`|> kind JOIN item ON .. | USING (..)`.
 
-    `kind` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI or ASOF.
+    `kind` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF or ASOF LEFT.
     """
 
     right: FromItem

@@ -1,0 +1,135 @@
+"""Every word that means something to ZQL: one list for lexer, printer, completer and docs.
+
+A reserved word is a name only in quotes, after a dot, after AS, and in the lists of SET, RENAME
+and DROP. Any other keyword is a name everywhere, but needs AS to be an alias.
+"""
+
+from __future__ import annotations
+
+RESERVED = frozenset(
+    """
+    ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE CROSS DEFAULT DESC DISTINCT ELSE END EXCEPT
+    EXCLUDE EXISTS FALSE FOR FROM FULL GROUP HAVING IN INNER INTERSECT INTERVAL INTO IS JOIN
+    LAMBDA LATERAL LEFT LIKE LIMIT NATURAL NOT NULL OFFSET ON OR ORDER OVER PARTITION QUALIFY
+    RIGHT SELECT THEN TO TRUE UNION UNNEST USING WHEN WHERE WINDOW WITH
+    """.split()
+)
+
+UNITS = {
+    "MICROSECOND": "MICROSECOND",
+    "MICROSECONDS": "MICROSECOND",
+    "MILLISECOND": "MILLISECOND",
+    "MILLISECONDS": "MILLISECOND",
+    "SECOND": "SECOND",
+    "SECONDS": "SECOND",
+    "MINUTE": "MINUTE",
+    "MINUTES": "MINUTE",
+    "HOUR": "HOUR",
+    "HOURS": "HOUR",
+    "DAY": "DAY",
+    "DAYS": "DAY",
+    "WEEK": "WEEK",
+    "WEEKS": "WEEK",
+    "MONTH": "MONTH",
+    "MONTHS": "MONTH",
+    "QUARTER": "QUARTER",
+    "QUARTERS": "QUARTER",
+    "YEAR": "YEAR",
+    "YEARS": "YEAR",
+    "DECADE": "DECADE",
+    "DECADES": "DECADE",
+    "CENTURY": "CENTURY",
+    "CENTURIES": "CENTURY",
+    "MILLENNIUM": "MILLENNIUM",
+    "MILLENNIA": "MILLENNIUM",
+}
+"""Units of INTERVAL as written, and the one spelling that is kept."""
+
+OPERATORS = (
+    "WHERE",
+    "SELECT",
+    "EXTEND",
+    "SET",
+    "DROP",
+    "RENAME",
+    "AS",
+    "AGGREGATE",
+    "DISTINCT",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "JOIN",
+    "INNER",
+    "LEFT",
+    "RIGHT",
+    "FULL",
+    "CROSS",
+    "SEMI",
+    "ANTI",
+    "ASOF",
+    "NATURAL",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "UNNEST",
+    "MAP",
+    "FLATMAP",
+    "WRITE",
+    "EXPORT",
+)
+"""First words of the pipe operators."""
+
+PLANNED_OPERATORS = (
+    "ASSERT",
+    "CALL",
+    "CREATE",
+    "DESCRIBE",
+    "DISTRIBUTE",
+    "FINISH",
+    "FORK",
+    "IF",
+    "PARTITION",
+    "PIVOT",
+    "RECURSIVE",
+    "REDUCE",
+    "SHUFFLE",
+    "SWITCH",
+    "TABLESAMPLE",
+    "TEE",
+    "UNPIVOT",
+    "WITH",
+)
+"""First words of operators that the language has but this version does not."""
+
+STATEMENTS = ("FROM", "VALUES", "DECLARE", "CREATE", "IMPORT", "SET", "EXPLAIN", "DESCRIBE")
+"""First words of the statements."""
+
+PLANNED_STATEMENTS = ("ASSERT", "SELECT", "SHOW", "SUMMARIZE", "WITH", "WRITE")
+"""First words of statements that the language has but this version does not."""
+
+NON_RESERVED = (
+    frozenset(
+        """
+        ANALYZE AT BATCHES BERNOULLI CALLED COLLATE COMBINE CURRENT DATA DATE ELSEIF ERROR ESCAPE
+        FAIL FILTER FIRST FOLLOWING FUNCTION GLOB GROUPS IGNORE ILIKE IMMUTABLE LANGUAGE LAST
+        LOGICAL MODULE NAME NO NULLS OPTIONS ORDINALITY OTHERS OUTER PERCENT PRECEDING PRECISION
+        PYTHON RANGE REPEATABLE REPLACE RESERVOIR RESPECT RETURNS ROW ROWS SEED SHARDS SHARED
+        SIMILAR SKIP STRUCT SYNTAX TABLE TABLES TEMP TEMPORARY TIES TIME TIMESTAMP TIMESTAMPTZ
+        TRACE UNBOUNDED VIEW VOLATILE WITHIN ZONE
+        """.split()
+    )
+    | frozenset(UNITS)
+    | frozenset(OPERATORS + PLANNED_OPERATORS + STATEMENTS + PLANNED_STATEMENTS)
+) - RESERVED
+
+KEYWORDS = RESERVED | NON_RESERVED
+
+
+def is_keyword(word: str) -> bool:
+    """Whether a word means something to the grammar; letters outside ASCII never do."""
+    return word.isascii() and word.upper() in KEYWORDS
+
+
+def is_reserved(word: str) -> bool:
+    """Whether a word must be quoted to be a name."""
+    return word.isascii() and word.upper() in RESERVED
