@@ -1,3 +1,91 @@
 """ZQL: a declarative, SQL-like dataflow language over files, DuckDB and Python functions."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zql.execution.report import RunReport
+    from zql.query import Query, Result
+    from zql.session import Session
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "BindError",
+    "ErrorList",
+    "Interrupted",
+    "ParameterError",
+    "ParseError",
+    "Query",
+    "Result",
+    "RunError",
+    "RunReport",
+    "Session",
+    "StorageError",
+    "UdfError",
+    "UsageError",
+    "ZqlError",
+    "default_session",
+    "query",
+    "run",
+    "udf",
+]
+
+_HOMES = {
+    "Query": "zql.query",
+    "Result": "zql.query",
+    "RunReport": "zql.execution.report",
+    "Session": "zql.session",
+    "default_session": "zql.session",
+    "udf": "zql.execution.decorator",
+}
+
+
+def query(
+    text: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    tables: Mapping[str, object] | None = None,
+    scan_locals: bool = True,
+    session: Session | None = None,
+) -> Query:
+    """A query, bound now and run when its rows are asked for; see `Session.query`."""
+    from zql.session import default_session
+
+    owner = session or default_session()
+    return owner.query(text, params, tables=tables, scan_locals=scan_locals, _depth=2)
+
+
+def run(
+    script_or_path: str | os.PathLike[str],
+    params: Mapping[str, Any] | None = None,
+    *,
+    tables: Mapping[str, object] | None = None,
+    session: Session | None = None,
+    **settings: Any,
+) -> RunReport:
+    """Runs a script, WRITEs included; see `Session.run`.
+
+    Without a session one is made with `settings` (`workers=`, `memory_limit=`, ...) and closed.
+    """
+    if session is not None:
+        return session.run(script_or_path, params, tables=tables)
+    from zql.session import Session
+
+    with Session(**settings) as own:
+        return own.run(script_or_path, params, tables=tables)
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are used: `import zql` stays cheap."""
+    from importlib import import_module
+
+    home = _HOMES.get(name)
+    if home is None and name in __all__:
+        home = "zql.errors"
+    if home is None:
+        raise AttributeError(f"module 'zql' has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,275 @@
+"""The binder's questions answered by DuckDB, the file system, and the session's objects."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from zql.errors import BindError, StorageError
+from zql.execution.engine import Engine, EngineError
+from zql.expr import expression as ex
+from zql.expr.functions import PythonFunction
+from zql.expr.sql import expression_sql, quote_identifier
+from zql.logical import plan as lp
+from zql.logical.catalog import FileTable, FunctionFacts, ObjectTable, TypeProblem, WriteTarget
+from zql.physical.sql import render
+from zql.schema import DataType, Field, Schema
+from zql.tree import Node, map_children, walk
+
+Finder = Callable[[str], object | None]
+Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
+
+
+class EngineCatalog:
+    """Implements `logical.catalog.Catalog`.
+
+    `find` gives a Python object for a name; `objects` collects those that plans refer to. `pending`
+    are the outputs of earlier statements that were checked, not run.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        objects: dict[str, object],
+        *,
+        find: Finder = lambda _name: None,
+        probe: Prober | None = None,
+        base_dir: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._objects = objects
+        self._find = find
+        self._probe = probe
+        self._base_dir = base_dir
+        self._storage_options = dict(storage_options or {})
+        self._types: dict[str, tuple[DataType, ...]] = {}
+        self._functions: Mapping[str, FunctionFacts] | None = None
+        self.pending: list[tuple[str, str, Schema]] = []
+
+    # ---- tables --------------------------------------------------------------------------------
+
+    def files(
+        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+    ) -> FileTable:
+        from zql.storage import registry
+
+        name = patterns[0] if len(patterns) == 1 else f"{patterns[0]}, ..."
+        try:
+            found = registry.table(patterns, reader, options, self._engine(), self._storage_options)
+        except StorageError:
+            table = self._written_before(patterns)
+            if table is None:
+                raise
+            return table
+        return FileTable(name, found.format, found.files, found.schema, found.hive, found.options)
+
+    def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
+        """Files that an earlier statement of a script under `check` would have written."""
+        import fnmatch
+        import re
+
+        for uri, format_name, schema in reversed(self.pending):
+            example = re.sub(r"\{[^}]*\}", "0", uri)
+            if example.endswith("/"):
+                example += f"part-0.{format_name}"
+            if all(p == uri or fnmatch.fnmatch(example, p) for p in patterns):
+                return FileTable(patterns[0], format_name, (), schema)
+        return None
+
+    def object(self, name: str) -> ObjectTable | None:
+        value = self._objects.get(name)
+        if value is None:
+            found = self._find(name)
+            if found is None:
+                return None
+            value = arrow_table(name, found)
+            self._objects[name] = value
+        engine = self._engine()
+        engine.register("zql_object", value)
+        try:
+            columns = engine.describe("SELECT * FROM zql_object")
+        finally:
+            engine.unregister("zql_object")
+        return ObjectTable(name, Schema(tuple(Field(n, t) for n, t in columns)))
+
+    def object_names(self) -> Iterable[str]:
+        return list(self._objects)
+
+    def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
+        from zql.execution.introspect import module_functions
+
+        return module_functions(target, is_path=is_path, base_dir=self._base_dir)
+
+    # ---- functions and types ---------------------------------------------------------------------
+
+    def function(self, name: str) -> FunctionFacts | None:
+        return self._all_functions().get(name)
+
+    def function_names(self) -> Iterable[str]:
+        return [n for n in self._all_functions() if n[:1].isalpha()]
+
+    def _all_functions(self) -> Mapping[str, FunctionFacts]:
+        if self._functions is None:
+            self._functions = function_table(self._engine())
+        return self._functions
+
+    def types(self, exprs: Sequence[ex.Expr]) -> tuple[DataType, ...]:
+        exprs = [_without_python(e) for e in exprs]
+        columns = {n.name: n for e in exprs for n in _columns(e)}
+        items = ", ".join(f"{expression_sql(e, _plan_sql)} AS c{i}" for i, e in enumerate(exprs))
+        sql = f"SELECT {items}"
+        if columns:
+            sql += f" FROM {typed_rows(columns.values())}"
+        if sql not in self._types:
+            self._types[sql] = tuple(t for _, t in self._describe(sql))
+        return self._types[sql]
+
+    def common_type(self, types: Sequence[DataType]) -> DataType:
+        if len(set(types)) == 1:
+            return types[0]
+        branches = " UNION ALL ".join(f"SELECT CAST(NULL AS {t}) AS c" for t in types)
+        return self._describe(f"SELECT * FROM ({branches})")[0][1]
+
+    def fields(self, type: DataType) -> Schema:
+        if not type.startswith("STRUCT("):
+            return Schema()
+        columns = self._describe(f"SELECT unnest(CAST(NULL AS {type}))")
+        return Schema(tuple(Field(n, t) for n, t in columns))
+
+    def table_function(self, name: str, args: Sequence[ex.Expr]) -> Schema:
+        inner = ", ".join(expression_sql(a) for a in args)
+        columns = self._describe(f"SELECT * FROM {name}({inner})")
+        return Schema(tuple(Field(n, t) for n, t in columns))
+
+    def evaluate(self, expr: ex.Expr) -> Any:
+        try:
+            return self._engine().rows(f"SELECT {expression_sql(expr, _plan_sql)}")[0][0]
+        except EngineError as error:
+            raise TypeProblem(error.message, error.candidates) from None
+
+    def _describe(self, sql: str) -> list[tuple[str, DataType]]:
+        try:
+            return self._engine().describe(sql)
+        except EngineError as error:
+            raise TypeProblem(error.message, error.candidates) from None
+
+    # ---- Python and outputs -------------------------------------------------------------------------
+
+    def probe(
+        self,
+        function: PythonFunction,
+        plan: lp.LogicalPlan,
+        record: Sequence[str],
+        keywords: Sequence[str],
+    ) -> PythonFunction:
+        if self._probe is None:
+            raise BindError(
+                f"the type of what {function.name} returns is not known",
+                code="T319",
+                hint="annotate the function, or write RETURNS",
+            )
+        return self._probe(function, plan, record, keywords)
+
+    def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
+        from zql.execution.sink import check_target
+
+        found = check_target(uri, options)
+        return WriteTarget(found.format, found.mode, found.options)
+
+
+def arrow_table(name: str, value: object) -> object:
+    """A Python object as an Arrow table: Arrow, pandas, polars, anything with an Arrow stream,
+    a list of dicts, or a dict of lists. Raises `BindError` for others."""
+    import pyarrow as pa
+
+    if isinstance(value, pa.Table):
+        return value
+    if isinstance(value, pa.RecordBatch):
+        return pa.Table.from_batches([value])
+    if isinstance(value, list) and all(isinstance(r, dict) for r in value):
+        keys = list(dict.fromkeys(k for r in value for k in r))
+        return pa.table({k: [r.get(k) for r in value] for k in keys})
+    if isinstance(value, dict):
+        return pa.table(value)
+    if hasattr(value, "__arrow_c_stream__"):
+        return pa.table(value)
+    if hasattr(value, "to_arrow"):
+        return value.to_arrow()
+    kind = type(value).__name__
+    raise BindError(
+        f'"{name}" is a {kind}, which is no table',
+        code="T320",
+        hint="hand in Arrow, pandas, polars, a list of dicts or a dict of lists",
+    )
+
+
+def typed_rows(columns: Iterable[ex.Column]) -> str:
+    """A relation without rows that has these columns: enough to ask DuckDB for types."""
+    items = ", ".join(
+        f"CAST(NULL AS {c.type or 'VARCHAR'}) AS {quote_identifier(c.name)}" for c in columns
+    )
+    return f"(SELECT {items})" if items else "(SELECT 1)"
+
+
+def _plan_sql(plan: Node) -> str:
+    leaves: dict[Node, str] = {}
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.MapRows | lp.Apply):
+            node = lp.BatchInput(node.columns)
+        if isinstance(node, lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput):
+            leaves[node] = typed_rows(node.columns)
+            return node
+        return map_children(node, visit)
+
+    plan = visit(plan)
+    return render(plan, leaves)
+
+
+def _without_python(expr: ex.Expr) -> ex.Expr:
+    """Python calls replaced by NULLs of their types, which DuckDB can look at."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, ex.PythonCall):
+            return ex.Cast(ex.Literal(None), node.type)
+        return map_children(node, visit)
+
+    return visit(expr)  # type: ignore[return-value]
+
+
+def _columns(expr: ex.Expr) -> list[ex.Column]:
+    """Columns that an expression takes from its input or from outer queries."""
+    made: set[str] = set()
+    used: list[ex.Column] = []
+    for node in walk(expr):
+        if isinstance(node, lp.LogicalPlan):
+            made.update(c.name for c in node.columns)
+        elif isinstance(node, ex.Column):
+            used.append(node)
+    return [c for c in used if c.name not in made]
+
+
+def function_table(engine: Engine) -> dict[str, FunctionFacts]:
+    """DuckDB's functions by name; kept in the user's cache, since asking takes tens of ms."""
+    from zql.storage.schema_cache import cache_folder
+
+    version = engine.version()
+    path = os.path.join(cache_folder(), f"functions-{version}.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            stored = json.load(file)
+        return {n: FunctionFacts(frozenset(k), v) for n, k, v in stored}
+    except (OSError, ValueError, TypeError):
+        pass
+    found = engine.functions()
+    try:
+        temporary = f"{path}.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump([[n, sorted(k), v] for n, (k, v) in found.items()], file)
+        os.replace(temporary, path)
+    except OSError:
+        pass
+    return {n: FunctionFacts(k, v) for n, (k, v) in found.items()}

@@ -1,0 +1,134 @@
+"""Values for `$name`: typed by DECLARE, read from the command line, checked against the script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from zql.errors import ErrorList, ParameterError, ZqlError, did_you_mean, nearest
+from zql.expr import expression as ex
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.catalog import Catalog, TypeProblem
+from zql.logical.context import Context, Declarations, constant
+from zql.source import Span
+from zql.syntax import ast
+from zql.tree import walk
+
+
+class CommandLineValue(str):
+    """A value as typed on the command line: DECLARE gives its type, else it is read as JSON when
+    it is JSON, else as text."""
+
+    __slots__ = ()
+
+
+def check_names(script: ast.Script, params: Mapping[str, Any], declared: Declarations) -> None:
+    """A value for a name that is never used, or a name without a value, is an error.
+
+    Raises `ParameterError`, or `ErrorList` with all of them.
+    """
+    uses: dict[str, Span | None] = {}
+    own: dict[str, ast.Declare] = {}
+    for node in walk(script):
+        if isinstance(node, ex.Parameter | ast.ParameterSource):
+            uses.setdefault(node.name, node.span)
+        elif isinstance(node, ast.Declare):
+            own.setdefault(node.name.text, node)
+    errors: list[ZqlError] = []
+    known = [*own, *uses]
+    for name in params:
+        if name not in own and name not in uses:
+            near = nearest(name, known)
+            errors.append(
+                ParameterError(
+                    f'the script has no parameter "{name}"',
+                    code="A502",
+                    hint=did_you_mean(near)
+                    or (f"it has: {', '.join(dict.fromkeys(known))}" if known else None),
+                )
+            )
+    missing = [
+        ParameterError(
+            f"the parameter ${name} has no value",
+            code="A501",
+            span=declare.name.span,
+            hint=f"give one: -p {name}=.. or params={{'{name}': ..}}, or write DEFAULT",
+        )
+        for name, declare in own.items()
+        if declare.default is None and name not in params and name not in declared.parameters
+    ]
+    missing += [
+        ParameterError(
+            f"the parameter ${name} has no value",
+            code="A501",
+            span=span,
+            hint=did_you_mean(tuple(f"${n}" for n in nearest(name, [*own, *params])))
+            or f"give one: -p {name}=.. or params={{'{name}': ..}}",
+        )
+        for name, span in uses.items()
+        if name not in own and name not in params and name not in declared.parameters
+    ]
+    errors += missing
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ErrorList(errors)
+
+
+def undeclared(params: Mapping[str, Any], script: ast.Script) -> dict[str, ex.Expr]:
+    """The values of parameters without a DECLARE: they bring their own types."""
+    own = {s.name.text for s in script.statements if isinstance(s, ast.Declare)}
+    return {n: _plain(v) for n, v in params.items() if n not in own and is_constant(v)}
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value is no table: those are handed in by name instead."""
+    return not hasattr(value, "__arrow_c_stream__") and not hasattr(value, "to_arrow")
+
+
+def _plain(value: Any) -> ex.Expr:
+    if isinstance(value, CommandLineValue):
+        return constant(from_text(value))
+    return constant(value)
+
+
+def from_text(value: str) -> Any:
+    """A command line's text as the value that it means: JSON, else the text itself."""
+    try:
+        return json.loads(value, parse_float=str if "e" not in value.lower() else float)
+    except ValueError:
+        return str(value)
+
+
+def declare(
+    statement: ast.Declare, params: Mapping[str, Any], catalog: Catalog, context: Context
+) -> ex.Expr:
+    """The constant that a DECLARE stands for, checked against its type. Raises `ParameterError`."""
+    name, type_ = statement.name.text, statement.type
+    if name in params:
+        given = params[name]
+        is_text = isinstance(given, CommandLineValue)
+        nested = type_.endswith("]") or type_.startswith(("STRUCT", "MAP"))
+        value = constant(
+            from_text(given) if is_text and nested else str(given) if is_text else given
+        )
+        shown = f"{given!r}" if not is_text else f'"{given}"'
+    elif statement.default is not None:
+        value = ExpressionBinder(context, ()).bind(statement.default)
+        shown = statement.default.span.text if statement.default.span else "the default"
+    else:
+        value, shown = ex.Literal(None), "NULL"
+    cast = ex.Cast(value, type_, span=statement.span)
+    try:
+        catalog.evaluate(cast)
+    except TypeProblem as problem:
+        raise ParameterError(
+            f"${name} is {type_}: {shown} does not fit",
+            code="A503",
+            span=statement.name.span,
+            notes=(problem.message.split("\n")[0],),
+        ) from None
+    if isinstance(value, ex.Literal) and not value.type:
+        return ex.Literal(value.value, type_)
+    return cast

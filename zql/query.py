@@ -1,0 +1,211 @@
+"""Queries and results as Python objects: lazy until rows are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zql.logical import plan as lp
+from zql.schema import Field, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from zql.execution.report import RunReport
+    from zql.execution.stream import RowStream
+
+
+class Planner(Protocol):
+    """What a query needs of its session."""
+
+    def open_rows(self, plan: lp.Query) -> RowStream: ...
+
+    def print_rows(self, plan: lp.Query) -> None: ...
+
+    def describe_plan(self, plan: lp.Query, level: str) -> str: ...
+
+    def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query: ...
+
+    def write_query(self, query: Query, path: str, options: Mapping[str, Any]) -> RunReport: ...
+
+
+class _Rows:
+    """The ways to get rows; `batches` is what all of them rest on."""
+
+    def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Arrow batches in order, made as they are asked for."""
+        raise NotImplementedError
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the batches."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(list(self.batches()), schema=self.arrow_schema())
+
+    def to_reader(self, batch_rows: int | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow batches."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.arrow_schema(), self.batches(batch_rows))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas data frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars data frame (polars must be installed)."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """All rows as dicts."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.batches():
+            yield from batch.to_pylist()
+
+    def first(self) -> dict[str, Any] | None:
+        """The first row, or None."""
+        return next(iter(self), None)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+class Query(_Rows):
+    """A query, bound and not run: its columns are known, rows are computed when asked for.
+
+    Printing one never runs it.
+    """
+
+    def __init__(
+        self,
+        session: Planner,
+        plan: lp.Query,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self.text = text
+        self.params = dict(params or {})
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._plan.names)
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the columns, as DuckDB writes them."""
+        return [c.type for c in self._plan.columns]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return self.arrow_schema()
+
+    def arrow_schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        limited = lp.Query(lp.Limit(self._plan.input, 0), self._plan.names)
+        with_none = self._session.open_rows(limited)
+        try:
+            return pa.schema(with_none.schema())
+        finally:
+            with_none.close()
+
+    def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        rows = self._session.open_rows(self._plan)
+        try:
+            yield from rows.batches(batch_rows)
+        finally:
+            rows.close()
+
+    def to_arrow(self) -> pa.Table:
+        import pyarrow as pa
+
+        rows = self._session.open_rows(self._plan)
+        try:
+            return pa.Table.from_batches(list(rows.batches()), schema=rows.schema())
+        finally:
+            rows.close()
+
+    def collect(self, *, limit: int | None = None) -> Result:
+        """Runs the query; all rows (or the first `limit`) in memory."""
+        plan = (
+            self._plan
+            if limit is None
+            else lp.Query(lp.Limit(self._plan.input, limit), self._plan.names)
+        )
+        return Result(Query(self._session, plan, self.text, self.params).to_arrow())
+
+    def count(self) -> int:
+        """The number of rows."""
+        return self.then("|> AGGREGATE count(*) AS n").to_arrow()["n"][0].as_py()  # type: ignore[no-any-return]
+
+    def then(self, text: str, params: Mapping[str, Any] | None = None) -> Query:
+        """This query with more operators behind it: `q.then("|> WHERE n > 1")`."""
+        return self._session.then(self, text, params)
+
+    def explain(self, level: str = "stages") -> str:
+        """The plan as text; `level` is `logical`, `trace` or `stages`."""
+        return self._session.describe_plan(self._plan, level.upper())
+
+    def show(self, n: int = 20) -> None:
+        """Prints the first `n` rows as a table."""
+        self._session.print_rows(lp.Query(lp.Limit(self._plan.input, n), self._plan.names))
+
+    def write(self, path: str, **options: Any) -> RunReport:
+        """Writes the rows into files, as `|> WRITE path OPTIONS (..)` does."""
+        return self._session.write_query(self, path, options)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{n} {t}" for n, t in zip(self.columns, self.types, strict=True))
+        return f"<zql.Query ({fields}), not run>"
+
+
+@dataclass(frozen=True, eq=False)
+class Result(_Rows):
+    """Rows in memory."""
+
+    table: pa.Table = field(repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.table.column_names)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def arrow_schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        yield from self.table.to_batches(max_chunksize=batch_rows)
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+    def __repr__(self) -> str:
+        return f"<zql.Result {self.num_rows} rows: {', '.join(self.columns)}>"
+
+
+def schema_of(plan: lp.Query | lp.Write) -> Schema:
+    """The users' names and the types of a plan's columns."""
+    return Schema(tuple(Field(n, c.type) for n, c in zip(plan.names, plan.columns, strict=True)))

@@ -1,0 +1,615 @@
+"""Sessions: settings, names, and the way of a script from text to results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import BindError, ErrorList, UsageError, ZqlError, did_you_mean, nearest
+from zql.execution.catalog import EngineCatalog
+from zql.execution.engine import Engine
+from zql.execution.settings import Settings
+from zql.explain import explain_logical, explain_stages, explain_trace
+from zql.expr.functions import PythonFunction
+from zql.logical import plan as lp
+from zql.logical.binder import bind
+from zql.logical.context import Context, Declarations
+from zql.optimizer.optimizer import RULES, Rewrite, optimize
+from zql.parameters import CommandLineValue, check_names, declare, undeclared
+from zql.physical.fuse import fuse_steps
+from zql.physical.plan import PhysicalPlan
+from zql.physical.split import split
+from zql.query import Query, schema_of
+from zql.settings_text import SETTINGS, parse_bytes, setting_value
+from zql.source import Source
+from zql.syntax import ast
+from zql.syntax.parser import parse_script
+
+if TYPE_CHECKING:
+    from zql.execution.report import RunReport
+    from zql.execution.runner import Runner
+    from zql.execution.stream import RowStream
+
+RunResult = "RunReport"
+__all__ = ["CommandLineValue", "Compiled", "Session", "StatementResult", "default_session"]
+
+
+@dataclass(frozen=True)
+class StatementResult:
+    """What one statement gave. `kind`: rows, written, text or done (nothing to show)."""
+
+    kind: str
+    statement: int
+    rows: RowStream | None = None
+    result: RunReport | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A statement at each level of its compilation."""
+
+    bound: lp.Write | lp.Query
+    optimized: lp.Write | lp.Query
+    trace: tuple[Rewrite, ...]
+    stages: PhysicalPlan
+
+
+class Session:
+    """Runs scripts and queries; keeps views, parameters, imports and settings between them.
+
+    A context manager: leaving it ends the workers and removes temporary files. `memory_limit` is
+    in bytes, or text such as `4GB`, for all processes together.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        temp_dir: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        from zql.execution.settings import Secret
+
+        self.settings = Settings(
+            workers=workers,
+            threads=threads,
+            memory=parse_bytes(memory_limit) if memory_limit is not None else None,
+            temp_dir=temp_dir,
+            storage_options=Secret(storage_options),
+        )
+        self.disabled: frozenset[str] = frozenset()
+        self._declarations = Declarations()
+        self._objects: dict[str, object] = {}
+        self._engine: Engine | None = None
+        self._runner: Runner | None = None
+        self._previous: ast.Query | None = None
+        for name, value in (config or {}).items():
+            self.set(name, value)
+
+    # ---- settings and life -------------------------------------------------------------------------
+
+    def set(self, name: str, value: Any) -> None:
+        """Changes a setting, as `SET name = value` does. Raises `UsageError`."""
+        wanted = name.lower()
+        if wanted == "optimizer":
+            self.disabled = frozenset() if setting_value(wanted, value) else ALL_RULES
+            return
+        if wanted == "disabled_rules":
+            self.disabled = _rule_names(value)
+            return
+        if wanted not in SETTINGS:
+            known = [*SETTINGS, "optimizer", "disabled_rules"]
+            near = nearest(wanted, known)
+            raise UsageError(
+                f'unknown setting "{name}"',
+                code="U603",
+                hint=did_you_mean(near) or f"settings: {', '.join(sorted(known))}",
+            )
+        changed = replace(self.settings, **{SETTINGS[wanted]: setting_value(wanted, value)})
+        if changed != self.settings:
+            self._stop()
+            self.settings = changed
+
+    def register(self, name: str, value: object) -> None:
+        """Makes an Arrow object, data frame or list of dicts readable as `FROM name`."""
+        from zql.execution.catalog import arrow_table
+
+        self._objects[name] = arrow_table(name, value)
+
+    def unregister(self, name: str) -> None:
+        """Forgets an object."""
+        self._objects.pop(name, None)
+
+    def udf(
+        self, function: Callable[..., Any], name: str | None = None, **options: Any
+    ) -> PythonFunction:
+        """Makes a Python function callable by its name in this session's queries."""
+        from zql.execution.introspect import python_function
+
+        found = python_function(function, **options)
+        self._declarations.functions[name or found.name] = found
+        return found
+
+    def tables(self) -> list[str]:
+        """Names that FROM knows: views and objects."""
+        return [*self._declarations.views, *self._objects]
+
+    def interrupt(self) -> None:
+        """Stops what runs; from any thread."""
+        if self._runner is not None:
+            self._runner.interrupt()
+        if self._engine is not None:
+            self._engine.interrupt()
+
+    def close(self) -> None:
+        """Ends workers and removes temporary files; the session can be used again."""
+        self._stop()
+
+    def _stop(self) -> None:
+        runner, self._runner = self._runner, None
+        engine, self._engine = self._engine, None
+        if runner is not None:
+            runner.close()
+        if engine is not None:
+            engine.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def engine(self) -> Engine:
+        """The DuckDB connection that answers questions of the binder."""
+        if self._engine is None:
+            self._engine = Engine(self.settings)
+        return self._engine
+
+    def runner(self) -> Runner:
+        """What runs physical plans."""
+        if self._runner is None:
+            from zql.execution.runner import Runner
+
+            self._runner = Runner(self.settings, self._objects, self.engine())
+        return self._runner
+
+    # ---- scripts -----------------------------------------------------------------------------------
+
+    def statements(
+        self,
+        source: Source,
+        params: Mapping[str, Any] | None = None,
+        *,
+        base_dir: str | None = None,
+        tables: Mapping[str, object] | None = None,
+    ) -> Iterator[StatementResult]:
+        """Runs a script statement by statement, as the results are asked for.
+
+        Parsing and parameters are checked before the first one runs. Raises `ZqlError`.
+        """
+        run = _Script(self, source, dict(params or {}), base_dir, tables)
+        yield from run.results()
+
+    def run(
+        self,
+        script: str | os.PathLike[str],
+        params: Mapping[str, Any] | None = None,
+        *,
+        tables: Mapping[str, object] | None = None,
+    ) -> RunReport:
+        """Runs a script (a path that ends in `.zql`, or text); the reports of its WRITEs as one.
+
+        Queries without WRITE are checked and not run: nobody would see their rows.
+        """
+        source, base_dir = _source(script)
+        return _Script(self, source, dict(params or {}), base_dir, tables).run()
+
+    def check(
+        self,
+        source: Source,
+        params: Mapping[str, Any] | None = None,
+        *,
+        base_dir: str | None = None,
+    ) -> list[ZqlError]:
+        """Parses and binds a script without running it; all its errors, sorted by place."""
+        try:
+            script = _Script(self, source, dict(params or {}), base_dir, None, checking=True)
+        except ErrorList as errors:
+            return errors.errors
+        except ZqlError as error:
+            return [error]
+        return script.check()
+
+    def explain(
+        self,
+        source: Source,
+        params: Mapping[str, Any] | None = None,
+        *,
+        base_dir: str | None = None,
+        level: str = "STAGES",
+    ) -> str:
+        """The plans of a script's queries. Raises `ZqlError`."""
+        script = _Script(self, source, dict(params or {}), base_dir, None, checking=True)
+        return "\n\n".join(script.explained(level))
+
+    def dry_run(
+        self,
+        source: Source,
+        params: Mapping[str, Any] | None = None,
+        *,
+        base_dir: str | None = None,
+    ) -> str:
+        """What a run would do: the stages of each statement, their inputs and outputs."""
+        return self.explain(source, params, base_dir=base_dir)
+
+    # ---- queries -----------------------------------------------------------------------------------
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        tables: Mapping[str, object] | None = None,
+        scan_locals: bool = True,
+        _depth: int = 1,
+    ) -> Query:
+        """A query, parsed and bound now, run when its rows are asked for. Raises `ZqlError`.
+
+        Statements before it (DECLARE, IMPORT, CREATE) are taken in. Names that the session does not
+        know are looked up among the caller's variables, when those hold tables.
+        """
+        frame = sys._getframe(_depth) if scan_locals else None  # noqa: SLF001 - its one way
+        find = _frame_finder(frame) if frame is not None else None
+        source = Source("<query>", text)
+        script = _Script(self, source, dict(params or {}), None, tables, find=find)
+        return script.single_query(text, params)
+
+    def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query:
+        """A query with more operators; see `Query.then`."""
+        joined = f"{query.text.rstrip().rstrip(';')}\n{text}"
+        return self.query(joined, {**query.params, **(params or {})}, scan_locals=False)
+
+    def write_query(self, query: Query, path: str, options: Mapping[str, Any]) -> RunReport:
+        """Writes a query's rows; see `Query.write`."""
+        plan = query._plan  # noqa: SLF001 - a query belongs to its session
+        target = self._catalog().write_target(path, options)
+        write = lp.Write(plan.input, path, target.format, plan.names, target.mode, target.options)
+        return self.runner().run(self.compile(write).stages)
+
+    def open_rows(self, plan: lp.Query) -> RowStream:
+        """Runs a bound query; its rows as a stream."""
+        return self.runner().collect(self.compile(plan).stages)
+
+    def print_rows(self, plan: lp.Query) -> None:
+        """Prints a bound query's rows as a table."""
+        rows = self.open_rows(plan)
+        try:
+            lines = [rows.names, *rows.text_rows(1000)]
+            widths = [max(len(str(line[i])) for line in lines) for i in range(len(rows.names))]
+            for line in lines:
+                cells = (str(c).ljust(w) for c, w in zip(line, widths, strict=True))
+                sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        finally:
+            rows.close()
+
+    def describe_plan(self, plan: lp.Query | lp.Write, level: str) -> str:
+        """The plan as text at a level: LOGICAL, TRACE or STAGES."""
+        compiled = self.compile(plan)
+        if level == "LOGICAL":
+            return explain_logical(compiled.bound)
+        if level == "TRACE":
+            return explain_trace(compiled.bound, compiled.trace)
+        if level == "STAGES":
+            return explain_stages(compiled.stages)
+        raise UsageError(
+            f'unknown level "{level.lower()}"', code="U604", hint="levels: logical, trace, stages"
+        )
+
+    def compile(self, plan: lp.Write | lp.Query) -> Compiled:
+        """A bound plan, optimized and cut into stages."""
+        optimized, trace = optimize(plan, self.disabled)
+        if not isinstance(optimized, lp.Write | lp.Query):
+            raise TypeError(optimized)
+        stages = split(optimized)
+        if fuse_steps.__name__ not in self.disabled:
+            stages = fuse_steps(stages)
+        return Compiled(plan, optimized, trace, stages)
+
+    def _catalog(
+        self,
+        base_dir: str | None = None,
+        tables: Mapping[str, object] | None = None,
+        find: Callable[[str], object | None] | None = None,
+    ) -> EngineCatalog:
+        objects = dict(tables or {})
+
+        def look(name: str) -> object | None:
+            if name in objects:
+                return objects[name]
+            return find(name) if find is not None else None
+
+        return EngineCatalog(
+            self.engine,
+            self._objects,
+            find=look,
+            base_dir=base_dir,
+            probe=self._probe,
+            storage_options=self.settings.storage_options.reveal(),
+        )
+
+    def _probe(
+        self, function: PythonFunction, plan: lp.LogicalPlan, record: Any, keywords: Any
+    ) -> PythonFunction:
+        limited = lp.Query(lp.Limit(plan, 100), tuple(c.name for c in plan.columns))
+        return self.runner().probe(function, self.compile(limited).stages, record, keywords)
+
+
+ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
+"""Every rule that can be switched off."""
+
+
+def _rule_names(value: Any) -> frozenset[str]:
+    names = [value] if isinstance(value, str) else list(value)
+    for name in names:
+        if name not in ALL_RULES:
+            near = nearest(name, sorted(ALL_RULES))
+            raise UsageError(
+                f'unknown rule "{name}"',
+                code="U605",
+                hint=did_you_mean(near) or f"rules: {', '.join(sorted(ALL_RULES))}",
+            )
+    return frozenset(names)
+
+
+def _source(script: str | os.PathLike[str]) -> tuple[Source, str | None]:
+    text = os.fspath(script)
+    is_path = isinstance(script, os.PathLike) or (text.endswith(".zql") and "\n" not in text)
+    if not is_path:
+        return Source("<script>", text), None
+    try:
+        with open(text, encoding="utf-8-sig", newline="") as file:
+            return Source(text, file.read()), os.path.dirname(os.path.abspath(text))
+    except OSError as error:
+        raise UsageError(f"cannot read {text}: {error.strerror}", code="U601") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{text} is not UTF-8: byte {error.start}", code="U602") from None
+
+
+def _frame_finder(frame: Any) -> Callable[[str], object | None]:
+    def find(name: str) -> object | None:
+        value = frame.f_locals.get(name, frame.f_globals.get(name))
+        return value if hasattr(value, "__arrow_c_stream__") else None
+
+    return find
+
+
+class _Script:
+    """One script on its way through a session."""
+
+    def __init__(
+        self,
+        session: Session,
+        source: Source,
+        params: dict[str, Any],
+        base_dir: str | None,
+        tables: Mapping[str, object] | None,
+        *,
+        find: Callable[[str], object | None] | None = None,
+        checking: bool = False,
+    ) -> None:
+        self.session = session
+        self.checking = checking
+        self.script = parse_script(source)
+        shared = session._declarations  # noqa: SLF001 - of this session
+        self.declarations = shared
+        if checking:
+            self.declarations = Declarations(
+                dict(shared.views),
+                dict(shared.modules),
+                dict(shared.functions),
+                dict(shared.parameters),
+            )
+        values = {n: v for n, v in params.items() if isinstance(v, str) or not _is_table(v)}
+        handed = {n: v for n, v in params.items() if n not in values}
+        self.catalog = session._catalog(base_dir, {**(tables or {}), **handed}, find)  # noqa: SLF001
+        self.params = params
+        check_names(self.script, params, self.declarations)
+        self.declarations.parameters.update(undeclared(values, self.script))
+
+    def results(self) -> Iterator[StatementResult]:
+        for number, statement in enumerate(self.script.statements, 1):
+            try:
+                yield self.result(number, statement)
+            except ZqlError as error:
+                raise _placed(error, number, statement) from None
+
+    def result(self, number: int, statement: ast.Statement) -> StatementResult:
+        match statement:
+            case ast.QueryStatement():
+                plan = self.bind(statement.query)
+                stages = self.session.compile(plan).stages
+                if isinstance(plan, lp.Write):
+                    report = self.session.runner().run(stages)
+                    return StatementResult("written", number, result=report)
+                rows = self.session.runner().collect(stages)
+                return StatementResult("rows", number, rows=rows)
+            case ast.Explain():
+                return StatementResult("text", number, text=self.explain(statement))
+            case ast.Describe():
+                return StatementResult("text", number, text=describe(self.bind(statement.query)))
+            case _:
+                self.declare(statement)
+                return StatementResult("done", number)
+
+    def run(self) -> RunReport:
+        from zql.execution.report import merged
+
+        reports = []
+        for number, statement in enumerate(self.script.statements, 1):
+            try:
+                if isinstance(statement, ast.QueryStatement):
+                    plan = self.bind(statement.query)
+                    if isinstance(plan, lp.Write):
+                        stages = self.session.compile(plan).stages
+                        reports.append(self.session.runner().run(stages))
+                else:
+                    self.result(number, statement)
+            except ZqlError as error:
+                raise _placed(error, number, statement) from None
+        return merged(reports)
+
+    def check(self) -> list[ZqlError]:
+        found: list[ZqlError] = []
+        for number, statement in enumerate(self.script.statements, 1):
+            try:
+                self.checked(statement)
+            except ErrorList as errors:
+                found += [_placed(e, number, statement) for e in errors.errors]
+            except ZqlError as error:
+                found.append(_placed(error, number, statement))
+        return found
+
+    def checked(self, statement: ast.Statement) -> None:
+        if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
+            plan = self.bind(statement.query)
+            self.session.compile(plan)
+            if isinstance(plan, lp.Write):
+                self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+        else:
+            self.declare(statement)
+
+    def explained(self, level: str) -> Iterator[str]:
+        for number, statement in enumerate(self.script.statements, 1):
+            try:
+                if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
+                    plan = self.bind(statement.query)
+                    if isinstance(plan, lp.Write):
+                        self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+                    yield self.session.describe_plan(plan, level)
+                else:
+                    self.declare(statement)
+            except ZqlError as error:
+                raise _placed(error, number, statement) from None
+
+    def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
+        *before, last = self.script.statements or (None,)
+        if not isinstance(last, ast.QueryStatement):
+            raise UsageError("the text must end with a query", code="U606")
+        for statement in before:
+            if isinstance(statement, ast.QueryStatement):
+                raise UsageError(
+                    "the text holds more than one query",
+                    code="U606",
+                    hint="zql.run(..) runs scripts",
+                )
+            self.result(0, statement)  # type: ignore[arg-type]
+        plan = self.bind(last.query)
+        if isinstance(plan, lp.Write):
+            raise UsageError(
+                "this query writes files",
+                code="U606",
+                hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
+            )
+        return Query(self.session, plan, text, params)
+
+    def bind(self, query: ast.Query) -> lp.Write | lp.Query:
+        if not query.items and self.session._previous is not None:  # noqa: SLF001
+            before = self.session._previous  # noqa: SLF001
+            query = replace(before, operators=before.operators + query.operators)
+        plan = bind(query, self.catalog, self.declarations)
+        if isinstance(plan, lp.Query) and not self.checking:
+            self.session._previous = query  # noqa: SLF001
+        return plan
+
+    def explain(self, statement: ast.Explain) -> str:
+        if statement.level == "SYNTAX":
+            from zql.syntax.printer import print_query
+
+            return print_query(statement.query)
+        return self.session.describe_plan(self.bind(statement.query), statement.level)
+
+    def declare(self, statement: ast.Statement) -> None:
+        declarations = self.declarations
+        context = Context(self.catalog, declarations, _no_query)
+        match statement:
+            case ast.Declare():
+                value = declare(statement, self.params, self.catalog, context)
+                declarations.parameters[statement.name.text] = value
+            case ast.CreateView():
+                self.create_view(statement)
+            case ast.ImportPython():
+                alias = statement.alias.text if statement.alias else _module_name(statement)
+                declarations.modules[alias] = context.at(
+                    statement.span, lambda: self.catalog.module(statement.target, statement.is_path)
+                )
+            case ast.SetOption():
+                from zql.logical.bind_source import constant_value
+
+                value = constant_value(context, statement.value)
+                context.at(
+                    statement.name.span, lambda: self.session.set(statement.name.text, value)
+                )
+            case _:
+                raise BindError(
+                    "this statement is not supported yet", code="P404", span=statement.span
+                )
+
+    def create_view(self, statement: ast.CreateView) -> None:
+        name = statement.name.text
+        if name in self.declarations.views and not statement.replace:
+            raise BindError(
+                f'the view "{name}" is there already',
+                code="N217",
+                span=statement.name.span,
+                hint="CREATE OR REPLACE TEMP VIEW",
+            )
+        plan = bind(statement.query, self.catalog, self.declarations)
+        if isinstance(plan, lp.Write):
+            raise BindError("a view cannot write", code="P406", span=statement.query.span)
+        self.declarations.views[name] = statement
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow")
+
+
+def _no_query(query: ast.Query, _outer: object) -> Any:
+    raise BindError("a subquery cannot stand here", code="P409", span=query.span)
+
+
+def _module_name(statement: ast.ImportPython) -> str:
+    if statement.is_path:
+        return os.path.splitext(os.path.basename(statement.target))[0]
+    return statement.target.rsplit(".", 1)[-1]
+
+
+def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
+    """The error with its statement's number, and the statement's first words without another place."""
+    for each in error.errors if isinstance(error, ErrorList) else [error]:
+        each.statement = each.statement or number
+    return error
+
+
+def describe(plan: lp.Query | lp.Write) -> str:
+    """Names and types of a query's columns, a line each."""
+    fields = schema_of(plan)
+    width = max((len(f.name) for f in fields), default=0)
+    return "\n".join(f"{f.name:<{width}}  {f.type}" for f in fields)
+
+
+_DEFAULT: Session | None = None
+
+
+def default_session() -> Session:
+    """The session behind `zql.query` and `zql.run`."""
+    global _DEFAULT  # noqa: PLW0603 - one for the process
+    if _DEFAULT is None:
+        _DEFAULT = Session()
+    return _DEFAULT

@@ -1,0 +1,57 @@
+"""Settings as users write them: names, and values such as `4GB`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from zql.errors import UsageError
+
+SETTINGS = {
+    "workers": "workers",
+    "threads": "threads",
+    "memory": "memory",
+    "split_size": "split_size",
+    "temp_dir": "temp_dir",
+    "batch_rows": "batch_rows",
+    "retries": "tries",
+}
+"""The setting's name in SET and on the command line, and its field in `Settings`."""
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
+
+
+def parse_bytes(value: int | str) -> int:
+    """Bytes of a size: `4GB` is 4 * 10**9, `4GiB` 4 * 2**30. Raises `UsageError`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        found = _SIZE.match(str(value))
+        if not found:
+            raise UsageError(f'"{value}" is no size', code="U607", hint="write it as 4GB or 512MiB")
+        number, unit, binary = found.groups()
+        power = "KMGT".find(unit.upper()) + 1 if unit else 0
+        size = int(float(number) * ((1024 if binary else 1000) ** power))
+    if size <= 0:
+        raise UsageError(f'"{value}" is no size', code="U607", hint="write it as 4GB or 512MiB")
+    return size
+
+
+def setting_value(name: str, value: Any) -> Any:
+    """The value of a setting in its own type. Raises `UsageError`."""
+    if name in ("memory", "split_size"):
+        return parse_bytes(value)
+    if name == "temp_dir":
+        return str(value)
+    if name == "optimizer":
+        words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
+        if str(value).lower() in words:
+            return words[str(value).lower()]
+        raise UsageError(f"{name} is true or false, not {value!r}", code="U607")
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise UsageError(f"{name} takes a number from 1, not {value!r}", code="U607")
+    return number
