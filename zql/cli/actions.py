@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from zql.cli.options import Settings
-from zql.cli.sources import Script, literal, pairs, read_params, read_scripts
+from zql.cli.sources import Params, Script, literal, pairs, read_params, read_scripts
 from zql.display.style import style_for
 from zql.errors import Interrupted, ZqlError
 
@@ -74,13 +74,19 @@ def _run(settings: Settings, files: Sequence[str]) -> int:
     error: ZqlError | None = None
     try:
         scripts = read_scripts(settings, files)
-        params = read_params(settings)
+        params = Params(read_params(settings), scripts)
         with open_session(settings) as session:
             for script in scripts:
                 if settings.dry_run:
-                    output.text(session.dry_run(script.source, params, base_dir=script.base_dir))
+                    output.text(
+                        session.dry_run(
+                            script.source, params.of(script.source), base_dir=script.base_dir
+                        )
+                    )
                     continue
-                for result in session.statements(script.source, params, base_dir=script.base_dir):
+                for result in session.statements(
+                    script.source, params.of(script.source), base_dir=script.base_dir
+                ):
                     output.show(result)
         output.finish()
     except ZqlError as caught:
@@ -98,12 +104,16 @@ def explain(settings: Settings, files: Sequence[str], level: str) -> int:
         from zql.cli.output import Output
 
         output = Output(settings)
-        scripts, params = read_scripts(settings, files, "explain"), read_params(settings)
+        scripts = read_scripts(settings, files, "explain")
+        params = Params(read_params(settings), scripts)
         with open_session(settings) as session:
             for script in scripts:
                 output.text(
                     session.explain(
-                        script.source, params, base_dir=script.base_dir, level=level.upper()
+                        script.source,
+                        params.of(script.source),
+                        base_dir=script.base_dir,
+                        level=level.upper(),
                     )
                 )
         return 0
@@ -120,12 +130,13 @@ def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     from zql.display.errors import as_github, as_json, flat, render_error
     from zql.display.screen import Screen, complain
 
-    scripts, params = read_scripts(settings, files, "check"), read_params(settings)
+    scripts = read_scripts(settings, files, "check")
+    params = Params(read_params(settings), scripts)
     errors: list[ZqlError] = []
     for script in scripts:
         # What one script sets or declares must not hide the mistakes of the next.
         with open_session(settings) as session:
-            found = session.check(script.source, params, base_dir=script.base_dir)
+            found = session.check(script.source, params.of(script.source), base_dir=script.base_dir)
         errors += [one for error in found for one in flat(error)]
     screen = Screen(no_color=settings.no_color)
     if form == "json":
@@ -156,12 +167,12 @@ def shell(settings: Settings) -> int:
     from zql.repl.shell import Shell, ShellSettings
 
     def action() -> int:
-        params = read_params(settings)
+        params = Params(read_params(settings), ())
         with open_session(settings) as session:
             return Shell(
                 session,
                 ShellSettings(
-                    params=params,
+                    params=params.of,
                     format=settings.format or "table",
                     max_rows=settings.max_rows,
                     no_color=settings.no_color,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 FORMATS = ("table", "csv", "tsv", "json", "jsonl", "markdown", "arrow", "parquet")
-LEVELS = ("stages", "logical", "trace", "syntax", "analyze")
+LEVELS = ("stages", "logical", "trace")
 
 
 @dataclass(slots=True)

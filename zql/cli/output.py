@@ -16,7 +16,9 @@ from zql.display.summary import counter_lines, summary_lines, warning_lines
 from zql.errors import UsageError, ZqlError
 
 if TYPE_CHECKING:
-    from zql.session import RowStream, RunResult, StatementResult
+    from zql.execution.report import RunReport
+    from zql.execution.stream import RowStream
+    from zql.session import StatementResult
 
 
 class Output:
@@ -31,7 +33,7 @@ class Output:
         self._record = RunRecord() if settings.json else None
         if self._format in BINARY and self._screen.terminal and not self._file and not self._record:
             raise UsageError(
-                f"a terminal cannot show {self._format}", code="U606", hint="write it with -o FILE"
+                f"a terminal cannot show {self._format}", code="U633", hint="write it with -o FILE"
             )
 
     def show(self, result: StatementResult) -> None:
@@ -55,7 +57,7 @@ class Output:
     def _separate(self) -> None:
         if self._printed and self._format in BINARY:
             raise UsageError(
-                f"{self._format} holds one result", code="U607", hint="one query at a time"
+                f"{self._format} holds one result", code="U634", hint="one query at a time"
             )
         if self._printed:
             self._screen.line()
@@ -69,7 +71,7 @@ class Output:
                 self._separate()
                 self._screen.rows(rows, self._format, self._settings.max_rows)
 
-    def _report(self, result: RunResult) -> None:
+    def _report(self, result: RunReport) -> None:
         """What a run wrote and how long it took; stdout keeps results only when piped."""
         if self._settings.quiet:
             return

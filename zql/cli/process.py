@@ -51,23 +51,27 @@ def _discard_stdout() -> None:
         pass
 
 
-def guarded(call: Callable[[], int], *, verbose: bool = False) -> int:
-    """Calls, and turns whatever comes out into an exit code."""
+def _last_word(error: Exception, *, verbose: bool) -> int:
     from zql.display.screen import OutputClosed, complain, explain_exception
 
+    if isinstance(error, OutputClosed):
+        _discard_stdout()
+        return 0
+    complain(explain_exception(error, verbose=verbose))
+    return 1
+
+
+def guarded(call: Callable[[], int], *, verbose: bool = False) -> int:
+    """Calls, and turns whatever comes out into an exit code."""
     _open_missing_streams()
     _handle_signals()
     try:
         code = call()
-    except OutputClosed:
-        _discard_stdout()
-        return 0
     except KeyboardInterrupt:
-        complain("interrupted")
+        sys.stderr.write("interrupted\n")
         return 130
     except Exception as error:  # noqa: BLE001 - the last place that can say something about it
-        complain(explain_exception(error, verbose=verbose))
-        return 1
+        return _last_word(error, verbose=verbose)
     try:
         sys.stdout.flush()
     except OSError:

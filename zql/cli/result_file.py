@@ -15,7 +15,7 @@ from zql.storage import compression
 from zql.storage.format import WrittenFile
 
 if TYPE_CHECKING:
-    from zql.session import RowStream
+    from zql.execution.stream import RowStream
 
 
 class ResultFile:
@@ -37,7 +37,7 @@ class ResultFile:
         if self._rows is not None:
             raise UsageError(
                 "-o takes exactly one result, and there are more",
-                code="U608",
+                code="U635",
                 hint="name the files in the script with WRITE",
             )
         counted = _Counted(rows)
@@ -69,7 +69,7 @@ class ResultFile:
         if self._rows is None:
             raise UsageError(
                 "-o takes exactly one result, and there is none",
-                code="U608",
+                code="U635",
                 hint="a query that ends in WRITE has its own file",
             )
         try:
@@ -94,7 +94,7 @@ def _format_of(path: str) -> str:
     near = nearest(suffix, SUFFIXES) if suffix else ()
     raise UsageError(
         f"-o {path}: {f'the suffix {suffix}' if suffix else 'no suffix'} tells no format",
-        code="U609",
+        code="U636",
         hint=did_you_mean(near) or f"one of {' '.join(SUFFIXES)}, or say it with --format",
         candidates=near,
     )

@@ -9,7 +9,7 @@ from zql.display.style import PLAIN, Style
 from zql.display.text import count, duration, pad, safe_text, size, width
 
 if TYPE_CHECKING:
-    from zql.session import RunResult
+    from zql.execution.report import RunReport
 
 LISTED_FILES = 8
 """Files that are listed one by one; of more than these only the first and the last are."""
@@ -68,12 +68,12 @@ def common_folder(files: Sequence[Written]) -> str:
     return "/".join([*shared, ""]) or "./"
 
 
-def summary_lines(result: RunResult) -> list[str]:
+def summary_lines(result: RunReport) -> list[str]:
     """The files that a run wrote; a run without WRITE has no summary."""
     return written_lines(result.outputs, result.elapsed) if result.outputs else []
 
 
-def warning_lines(result: RunResult, style: Style = PLAIN) -> Iterator[str]:
+def warning_lines(result: RunReport, style: Style = PLAIN) -> Iterator[str]:
     """The run's warnings, one on each line."""
     for warning in result.warnings:
         yield f"{style.warning('warning:')} {safe_text(str(warning))}"

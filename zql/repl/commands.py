@@ -58,13 +58,13 @@ def _schema(shell: Shell, words: list[str]) -> None:
 
 def _read(shell: Shell, words: list[str]) -> None:
     if len(words) != 1:
-        raise UsageError("which file?", code="U611", hint=".read FILE")
+        raise UsageError("which file?", code="U641", hint=".read FILE")
     shell.read(words[0])
 
 
 def _timer(shell: Shell, words: list[str]) -> None:
     if words not in ([], ["on"], ["off"]):
-        raise UsageError(f"not a state: {' '.join(words)}", code="U611", hint=".timer on|off")
+        raise UsageError(f"not a state: {' '.join(words)}", code="U641", hint=".timer on|off")
     if words:
         shell.timer = words == ["on"]
     shell.screen.line(f"timer is {'on' if shell.timer else 'off'}")
@@ -77,7 +77,7 @@ def _mode(shell: Shell, words: list[str]) -> None:
         near = nearest(words[0], MODES)
         raise UsageError(
             f'no format "{" ".join(words)}"',
-            code="U611",
+            code="U641",
             hint=did_you_mean(near) or "one of " + ", ".join(MODES),
         )
     else:
@@ -90,7 +90,7 @@ def _max_rows(shell: Shell, words: list[str]) -> None:
     elif len(words) == 1 and words[0].isdecimal():
         shell.max_rows = int(words[0])
     elif words:
-        raise UsageError(f"not a number: {' '.join(words)}", code="U611", hint=".maxrows N|all")
+        raise UsageError(f"not a number: {' '.join(words)}", code="U641", hint=".maxrows N|all")
     shown = "all" if shell.max_rows is None else shell.max_rows
     shell.screen.line(f"rows shown: {shown}")
 
@@ -149,6 +149,6 @@ def run_command(shell: Shell, text: str) -> None:
     if command is None:
         near = nearest(name, COMMANDS)
         raise UsageError(
-            f"no command {word}", code="U610", hint=did_you_mean(near) or ".help lists them"
+            f"no command {word}", code="U640", hint=did_you_mean(near) or ".help lists them"
         )
     command.run(shell, rest)

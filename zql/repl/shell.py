@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zql import __version__
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """How a shell starts: values of parameters, how results look, the file to read first."""
+    """How a shell starts: how results look, the file to read first.
 
-    params: Mapping[str, object] = field(default_factory=dict)
+    `params` gives the values of parameters that an input uses.
+    """
+
+    params: Callable[[Source], Mapping[str, object]] = lambda _: {}
     format: str = "table"
     max_rows: int | None = 40
     no_color: bool = False
@@ -49,7 +52,6 @@ class Shell:
         self.running = True
         self._settings = settings
         self._errors = style_for(sys.stderr, no_color=settings.no_color)
-        self._last: StatementResult | None = None
         self._columns: tuple[str, ...] = ()
 
     def run(self) -> int:
@@ -104,13 +106,9 @@ class Shell:
 
     def run_text(self, text: str, name: str = "<repl>", base_dir: str | None = None) -> None:
         """Runs statements and shows their results; raises what they raise."""
-        results = self.session.statements(
-            Source(name, text),
-            self._settings.params,
-            base_dir=base_dir,
-            continue_from=self._last,
-        )
-        for result in results:
+        source = Source(name, text)
+        params = self._settings.params(source)
+        for result in self.session.statements(source, params, base_dir=base_dir):
             self._show(result)
 
     def read(self, path: str) -> None:
@@ -121,7 +119,7 @@ class Shell:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"cannot read {path}: {reason}", code="U604") from None
+            raise UsageError(f"cannot read {path}: {reason}", code="U601") from None
         base_dir = os.path.dirname(os.path.abspath(path))
         for part in _parts(text):
             if is_command(part):
@@ -134,7 +132,6 @@ class Shell:
             with result.rows as rows:
                 self._columns = tuple(rows.names)
                 self.screen.rows(rows, self.format, self.max_rows)
-            self._last = result
         elif result.kind == "text":
             self.screen.text(result.text)
         if result.result is not None:
@@ -145,7 +142,7 @@ class Shell:
         self.screen.flush()
 
     def _names(self) -> list[str]:
-        return [*self._columns, *self.session.tables(), *(["_"] if self._last else [])]
+        return [*self._columns, *self.session.tables()]
 
     def _arguments(self, command: str) -> list[str] | None:
         found = COMMANDS.get(SYNONYMS.get(command, command))
