@@ -168,10 +168,22 @@ def excerpt(span: Span, label: str = "") -> list[str]:
     text = span.source.line(line)
     out.append(f"  {line:>{width}} | {text}")
     stop = end_column if end_line == line else len(text) + 1
-    pad = "".join("\t" if char == "\t" else " " for char in text[: column - 1])
-    carets = "^" * max(1, min(stop, len(text) + 1) - column)
+    pad = "".join("\t" if char == "\t" else " " * _columns(char) for char in text[: column - 1])
+    marked = text[column - 1 : stop - 1]
+    carets = "^" * max(1, len(marked) if marked.isascii() else sum(map(_columns, marked)))
     out.append(f"  {'':>{width}} | {pad}{carets}{' ' + label if label else ''}")
     return out
+
+
+def _columns(char: str) -> int:
+    """How many columns of a terminal a character takes, so that carets stand below it."""
+    if char.isascii():
+        return 1
+    import unicodedata
+
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:

@@ -75,6 +75,22 @@ def test_github_annotations_are_one_line_each():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "carets"),
+    [
+        ("WHERE x = y", "x", "      ^"),
+        ("WHERE '日本' = x", "x", "               ^"),
+        ("WHERE '日本' = x", "日本", "       ^^^^"),
+        ("WHERE 'e\u0301' = x", "x", "            ^"),
+        ("\tWHERE\tx", "x", "\t     \t^"),
+    ],
+)
+def test_carets_stand_below_wide_characters(text, word, carets):
+    start = text.index(word)
+    error = BindError("wrong", code="N201", span=Span(Source("a", text), start, start + len(word)))
+    assert error.snippet.split("\n")[-1] == "    | " + carets
+
+
 def test_a_list_of_errors_is_taken_apart():
     errors = [unknown_column(), unknown_column()]
     assert flat(ErrorList(errors)) == errors

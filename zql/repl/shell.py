@@ -43,6 +43,8 @@ class ShellSettings:
 class Shell:
     """An interactive session; dot commands set its attributes."""
 
+    session: Session
+
     def __init__(self, session: Session, settings: ShellSettings) -> None:
         self.session = session
         self.screen = Screen(no_color=settings.no_color)
