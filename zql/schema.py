@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from zql.tree import node
 
 DataType = str
 """A type as DuckDB writes it: `BIGINT`, `VARCHAR[]`, `STRUCT(a BIGINT, b VARCHAR)`."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Field:
     """One column of a file or a result, under the name that the user sees."""
 
@@ -17,7 +18,7 @@ class Field:
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Schema:
     """Ordered columns; names are exact (`Id` and `id` are two)."""
 
@@ -35,7 +36,7 @@ class Schema:
         return len(self.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class InputFile:
     """One input: where, its size in bytes, and a version (mtime in ns, or an etag).
 

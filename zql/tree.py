@@ -1,11 +1,14 @@
-"""Walking and rewriting any tree of frozen dataclasses: AST, expressions and plans alike."""
+"""Trees of frozen records: how one is declared, walked and rewritten; AST, expressions, plans."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields, replace
 from functools import cache
-from typing import Any, TypeVar
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast, dataclass_transform
 
 
 class Node:
@@ -15,10 +18,11 @@ class Node:
 
 
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.compare)
 
 
@@ -73,3 +77,136 @@ def rewrite_up(node: Any, function: Callable[[Any], Any]) -> Any:
 def rewrite_down(node: Any, function: Callable[[Any], Any]) -> Any:
     """The node first, then the children of what came back."""
     return map_children(function(node), lambda child: rewrite_down(child, function))
+
+
+# ---- declaring ---------------------------------------------------------------------------------
+
+_ORDINARY: Any = dataclasses._FIELD  # type: ignore[attr-defined]  # noqa: SLF001
+_PARAMETERS = SimpleNamespace(
+    init=True,
+    repr=True,
+    eq=True,
+    order=False,
+    unsafe_hash=False,
+    frozen=True,
+    match_args=True,
+    kw_only=False,
+    slots=True,
+    weakref_slot=False,
+)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def node(cls: type[T]) -> type[T]:
+    """Make a class what `dataclass(frozen=True, slots=True)` makes it, at a tenth of the time.
+
+    Everything of `dataclasses` works on the result. A program that starts in a fraction of a
+    second cannot pay a millisecond for each of a hundred classes, so `__init__` is compiled when
+    the first object is made, and the other methods are shared.
+    """
+    known: dict[str, Field[Any]] = {}
+    for base in reversed(cls.__mro__[1:]):
+        known.update(base.__dict__.get("__dataclass_fields__", {}))
+    body = dict(cls.__dict__)
+    inherited = set(known)
+    for name, annotation in body.get("__annotations__", {}).items():
+        default = body.pop(name, MISSING)
+        item: Any = default if isinstance(default, Field) else field(default=default)
+        item.name, item.type, item._field_type = name, annotation, _ORDINARY  # noqa: SLF001
+        item.kw_only = item.kw_only is True
+        known[name] = item
+    compared = tuple(name for name, item in known.items() if item.compare)
+    for name in ("__dict__", "__weakref__"):
+        body.pop(name, None)
+    body["__slots__"] = tuple(name for name in known if name not in inherited)
+    body["__dataclass_fields__"] = known
+    body["__dataclass_params__"] = _PARAMETERS
+    body["__match_args__"] = tuple(name for name, item in known.items() if not item.kw_only)
+    body["_compared"] = attrgetter(*compared) if compared else _nothing
+    for name, method in _SHARED.items():
+        body.setdefault(name, method)
+    made: Any = cast("Any", type(cls))(cls.__name__, cls.__bases__, body)
+    if "__init__" not in cls.__dict__:
+        made.__init__ = _initializer(made)
+    return cast("type[T]", made)
+
+
+def _nothing(_: object) -> tuple[()]:
+    return ()
+
+
+def _initializer(kind: Any) -> Callable[..., None]:
+    """An `__init__` that writes the real one when it is first called."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        kind.__init__ = _compile_initializer(kind)
+        kind.__init__(self, *args, **kwargs)
+
+    return __init__
+
+
+def _compile_initializer(kind: Any) -> Any:
+    """Slots are filled through their descriptors, the fastest way past a frozen class."""
+    places: dict[str, Any] = {"_missing": MISSING}
+    plain: list[str] = []
+    keywords: list[str] = []
+    lines: list[str] = []
+    for name, item in kind.__dataclass_fields__.items():
+        places[f"_set_{name}"] = getattr(kind, name).__set__
+        value, parameter = name, name
+        if item.default is not MISSING:
+            places[f"_default_{name}"] = item.default
+            parameter = f"{name}=_default_{name}"
+        elif item.default_factory is not MISSING:
+            places[f"_make_{name}"] = item.default_factory
+            parameter = f"{name}=_missing"
+            value = f"_make_{name}() if {name} is _missing else {name}"
+        (keywords if item.kw_only else plain).append(parameter)
+        lines.append(f"    _set_{name}(self, {value})\n")
+    star = ["*"] if keywords else []
+    head = f"def __init__({', '.join(['self', *plain, *star, *keywords])}):\n"
+    exec(head + ("".join(lines) or "    pass\n"), places)  # noqa: S102 - names of our own fields
+    return places["__init__"]
+
+
+def _equal(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self.__class__._compared(self) == self.__class__._compared(other)  # noqa: SLF001
+
+
+def _hash(self: Any) -> int:
+    return hash(self.__class__._compared(self))  # noqa: SLF001
+
+
+def _represent(self: Any) -> str:
+    shown = (
+        f"{name}={getattr(self, name)!r}"
+        for name, item in self.__dataclass_fields__.items()
+        if item.repr
+    )
+    return f"{self.__class__.__qualname__}({', '.join(shown)})"
+
+
+def _refuse(self: Any, name: str, *_: Any) -> None:
+    raise FrozenInstanceError(f"cannot change {name!r} of {self.__class__.__name__}")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, name) for name in self.__dataclass_fields__]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for name, value in zip(self.__dataclass_fields__, state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+_SHARED: dict[str, Any] = {
+    "__eq__": _equal,
+    "__hash__": _hash,
+    "__repr__": _represent,
+    "__setattr__": _refuse,
+    "__delattr__": _refuse,
+    "__getstate__": _state,
+    "__setstate__": _set_state,
+}

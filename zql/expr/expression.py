@@ -6,22 +6,22 @@ what the user wrote: two columns of one plan differ even when case is ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.schema import DataType
 from zql.source import Span
-from zql.tree import Node
+from zql.tree import Node, node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Expr(Node):
     """Base of all expressions; `span` is where the user wrote it."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Name(Expr):
     """Unbound: `a`, `t.a`, `s.f.g`; the binder decides which part is table, column or field."""
 
@@ -29,7 +29,7 @@ class Name(Expr):
     quoted: tuple[bool, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Column(Expr):
     """Bound: a column of the input (or of an outer query) by its unique name in the plan."""
 
@@ -37,7 +37,7 @@ class Column(Expr):
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Literal(Expr):
     """A constant. `value` is exact: str, bytes, int, Decimal, bool or None.
 
@@ -50,14 +50,14 @@ class Literal(Expr):
     text: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Parameter(Expr):
     """Unbound: `$name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Unary(Expr):
     """`-x`, `+x`, `~x`, `NOT x`; `op` in upper case."""
 
@@ -65,7 +65,7 @@ class Unary(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Binary(Expr):
     """Two operands: arithmetic, comparison, `||`, bits, `->`, `->>`, `**`."""
 
@@ -74,7 +74,7 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Logical(Expr):
     """`AND` or `OR` over two or more operands, flat."""
 
@@ -82,7 +82,7 @@ class Logical(Expr):
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Is(Expr):
     """`x IS [NOT] NULL | TRUE | FALSE | DISTINCT FROM y`; `test` is NULL, TRUE, FALSE, DISTINCT."""
 
@@ -92,7 +92,7 @@ class Is(Expr):
     other: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Like(Expr):
     """`op` is LIKE, ILIKE, GLOB, SIMILAR TO or ~."""
 
@@ -103,7 +103,7 @@ class Like(Expr):
     escape: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Between(Expr):
     """`x [NOT] BETWEEN low AND high`."""
 
@@ -113,7 +113,7 @@ class Between(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class In(Expr):
     """`x [NOT] IN (a, b)`; with one `Subquery` of kind IN instead when it is a query."""
 
@@ -122,7 +122,7 @@ class In(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Case(Expr):
     """`CASE [operand] WHEN .. THEN .. [ELSE ..] END`; `whens` are (condition, result) pairs."""
 
@@ -131,7 +131,7 @@ class Case(Expr):
     otherwise: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Cast(Expr):
     """`CAST(x AS type)`, `x::type`, `TRY_CAST(x AS type)`; type in DuckDB's words."""
 
@@ -140,7 +140,7 @@ class Cast(Expr):
     safe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class SortKey(Node):
     """One item of an ORDER BY; `nulls_first` is None when not written (then NULLs come last)."""
 
@@ -150,7 +150,7 @@ class SortKey(Node):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Window(Node):
     """`OVER (PARTITION BY .. ORDER BY .. frame)`; `name` for `OVER w` until it is bound.
 
@@ -165,7 +165,7 @@ class Window(Node):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class NamedArgument(Node):
     """`name => value` in a call."""
 
@@ -174,7 +174,7 @@ class NamedArgument(Node):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Call(Expr):
     """A function call; `name` has one part, or two for `module.function` before binding.
 
@@ -197,7 +197,7 @@ class Call(Expr):
     name_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Method(Expr):
     """`receiver.name(args)` where the receiver is not a plain dotted name."""
 
@@ -206,7 +206,7 @@ class Method(Expr):
     args: tuple[Expr | NamedArgument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Lambda(Expr):
     """`lambda x, y: body`, only as an argument; its parameters are `Name`s, bound to `Variable`s."""
 
@@ -214,14 +214,14 @@ class Lambda(Expr):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Variable(Expr):
     """Bound: a lambda's or comprehension's own variable."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Comprehension(Expr):
     """`[element FOR variable IN items IF condition]`."""
 
@@ -231,35 +231,35 @@ class Comprehension(Expr):
     condition: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Array(Expr):
     """`[a, b]`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Struct(Expr):
     """`{a: 1, 'b c': 2}`."""
 
     entries: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Map(Expr):
     """`MAP {'k': 1}`."""
 
     entries: tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Row(Expr):
     """`(a, b)`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FieldAccess(Expr):
     """`x.field` on a struct."""
 
@@ -267,7 +267,7 @@ class FieldAccess(Expr):
     field_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Index(Expr):
     """`x[i]`, from 1, negative from the end."""
 
@@ -275,7 +275,7 @@ class Index(Expr):
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Slice(Expr):
     """`x[a:b]`, `x[a:b:step]`; None where nothing is written."""
 
@@ -285,7 +285,7 @@ class Slice(Expr):
     step: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Interval(Expr):
     """`INTERVAL '30 minutes'` (unit empty), `INTERVAL 1 DAY`, `INTERVAL (n) DAY`."""
 
@@ -293,7 +293,7 @@ class Interval(Expr):
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Extract(Expr):
     """`EXTRACT(part FROM x)`."""
 
@@ -301,7 +301,7 @@ class Extract(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class AtTimeZone(Expr):
     """`x AT TIME ZONE zone`."""
 
@@ -309,7 +309,7 @@ class AtTimeZone(Expr):
     zone: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Collate(Expr):
     """`x COLLATE name`."""
 
@@ -317,14 +317,14 @@ class Collate(Expr):
     collation: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Try(Expr):
     """`TRY(x)`: NULL when evaluating x fails."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Subquery(Expr):
     """`(query)`, `EXISTS (query)`, `x [NOT] IN (query)`; kind SCALAR, EXISTS or IN.
 
@@ -338,7 +338,7 @@ class Subquery(Expr):
     type: DataType = ""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Star(Expr):
     """`*`, `t.*`, `expr.*` with its modifiers; only in select lists, never bound."""
 
@@ -348,14 +348,14 @@ class Star(Expr):
     rename: tuple[tuple[Name, Name], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Columns(Expr):
     """`COLUMNS('regex')`; only as a whole select item, never bound."""
 
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PythonCall(Expr):
     """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python."""
 

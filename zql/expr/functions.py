@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zql.schema import DataType, Schema
-from zql.tree import Node
+from zql.tree import Node, node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FunctionParameter(Node):
     """A parameter of a Python function.
 
@@ -23,7 +23,7 @@ class FunctionParameter(Node):
     variadic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PythonFunction(Node):
     """A Python function that a worker can load by itself.
 

@@ -7,16 +7,16 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
-from zql.tree import Node
+from zql.tree import Node, node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Assign(Node):
     """A computed column: `column` gets the value of `expr`."""
 
@@ -24,7 +24,7 @@ class Assign(Node):
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ScanColumn(Node):
     """A column read from files: `source` is its exact name there; `kind` is data, filename, row
     (`file_row_number`, from 0) or hive (from a `key=value` folder).
@@ -35,7 +35,7 @@ class ScanColumn(Node):
     kind: str = "data"
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Scan(Node):
     """Files of one format. `options` are the reader's, as (name, value) pairs of plain values."""
 
@@ -43,7 +43,7 @@ class Scan(Node):
     format: str
     files: tuple[InputFile, ...] = field(repr=False)
     columns_read: tuple[ScanColumn, ...]
-    options: tuple[tuple[str, object], ...] = ()
+    options: tuple[tuple[str, object], ...] = field(default=(), hash=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -51,7 +51,7 @@ class Scan(Node):
         return tuple(c.column for c in self.columns_read)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class MemoryScan(Node):
     """A Python object handed in by name; the session holds it under `key`. `sources` are its own
     column names, one for each of `columns`.
@@ -62,7 +62,7 @@ class MemoryScan(Node):
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class StageResult(Node):
     """The rows that another stage left, in its order. Only after splitting into stages."""
 
@@ -70,14 +70,14 @@ class StageResult(Node):
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class BatchInput(Node):
     """The rows that the step before hands over. Only inside a stage's steps."""
 
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class TableFunction(Node):
     """`range(10)`, `unnest(..)`: a table function of DuckDB that reads no file. `sources` are the
     names DuckDB gives.
@@ -89,7 +89,7 @@ class TableFunction(Node):
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Values(Node):
     """Literal rows."""
 
@@ -97,7 +97,7 @@ class Values(Node):
     rows: tuple[tuple[Expr, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Filter(Node):
     """Rows for which the predicate is TRUE."""
 
@@ -109,7 +109,7 @@ class Filter(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Project(Node):
     """Exactly these columns; window functions allowed, aggregates not."""
 
@@ -121,7 +121,7 @@ class Project(Node):
         return tuple(a.column for a in self.assigns)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Aggregate(Node):
     """Groups; keys first. No key: one row. Order is open."""
 
@@ -134,7 +134,7 @@ class Aggregate(Node):
         return tuple(a.column for a in self.keys + self.aggregates)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Distinct(Node):
     """Whole-row duplicates removed. Order is open."""
 
@@ -145,7 +145,7 @@ class Distinct(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class DistinctOn(Node):
     """The first row for each key, by `order`, then by input order. Order is open."""
 
@@ -158,7 +158,7 @@ class DistinctOn(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Sort(Node):
     """A stable sort by the keys."""
 
@@ -170,7 +170,7 @@ class Sort(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Limit(Node):
     """`count` rows (all when None) after the first `offset`; both are numbers of rows."""
 
@@ -183,7 +183,7 @@ class Limit(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Join(Node):
     """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open."""
 
@@ -199,7 +199,7 @@ class Join(Node):
         return self.left.columns + self.right.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class SetOperation(Node):
     """UNION, INTERSECT, EXCEPT by position; UNION ALL appends and so keeps order."""
 
@@ -209,7 +209,7 @@ class SetOperation(Node):
     all: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Unnest(Node):
     """One row for each element; `position` counts from `base`; `outer` keeps rows without any."""
 
@@ -226,7 +226,7 @@ class Unnest(Node):
         return self.input.columns + extra
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PythonColumn(Node):
     """One Python call made for each row by `Apply`.
 
@@ -242,7 +242,7 @@ class PythonColumn(Node):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Apply(Node):
     """Adds the results of Python calls at the right; made by `isolate_python_calls`."""
 
@@ -254,7 +254,7 @@ class Apply(Node):
         return self.input.columns + tuple(c.column for c in self.calls)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class MapRows(Node):
     """`MAP` and `FLATMAP`: records in, records out; the result replaces the row.
 
@@ -273,7 +273,7 @@ class MapRows(Node):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Write(Node):
     """Rows to files. `names` are the users' names of the input's columns, in order."""
 
@@ -290,7 +290,7 @@ class Write(Node):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Query(Node):
     """The root of a query that gives rows: `names` are the users' names of its columns."""
 

@@ -6,13 +6,11 @@ a stage without one is a single DuckDB statement with all threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from zql.logical.plan import Apply, LogicalPlan, MapRows, Scan, StageResult
-from zql.tree import Node, walk
+from zql.tree import Node, node, walk
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class RunSql(Node):
     """A logical plan that DuckDB runs as one SELECT.
 
@@ -22,7 +20,7 @@ class RunSql(Node):
     plan: LogicalPlan
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class CallPython(Node):
     """Python over batches: an `Apply` or a `MapRows` whose input is `BatchInput`."""
 
@@ -32,19 +30,19 @@ class CallPython(Node):
 Step = RunSql | CallPython
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Keep(Node):
     """The rows stay in the run's work folder for later stages."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Collect(Node):
     """The rows go to the caller under the users' names."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class WriteFiles(Node):
     """The rows go to files; `names` are the users' names of the columns."""
 
@@ -58,7 +56,7 @@ class WriteFiles(Node):
 Sink = Keep | Collect | WriteFiles
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Stage(Node):
     """Steps that run without a break, and where their rows go.
 
@@ -81,7 +79,7 @@ class Stage(Node):
         return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PhysicalPlan(Node):
     """Stages in an order in which they can run; the last one is the statement's result."""
 

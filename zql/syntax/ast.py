@@ -5,22 +5,22 @@ Class names are the language's own words. Expressions are `expr.expression` with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zql.expr.expression import Call, Expr, Name, NamedArgument, SortKey, Window
 from zql.schema import DataType
 from zql.source import Span
-from zql.tree import Node
+from zql.tree import Node, node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Syntax(Node):
     """Base: where the words stand."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Identifier(Syntax):
     """A name being declared: an alias, a parameter, a view; `quoted` as the user wrote it."""
 
@@ -28,7 +28,7 @@ class Identifier(Syntax):
     quoted: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Option(Syntax):
     """`name = value` in OPTIONS or a hint; the value is an expression of constants."""
 
@@ -39,56 +39,56 @@ class Option(Syntax):
 # ---- FROM ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PathSource(Syntax):
     """`'docs/*.jsonl'` or `['a.jsonl', 'b.jsonl']`."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class NameSource(Syntax):
     """A view, a Python object, or an earlier result, by name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ParameterSource(Syntax):
     """`$name`: a path, a list of paths, or a Python object handed in."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class CallSource(Syntax):
     """`read_csv('x.csv', header => true)`, `range(10)`: a table function."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class QuerySource(Syntax):
     """`(query)`."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class UnnestSource(Syntax):
     """`UNNEST(list)` as a FROM item."""
 
     list: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ValuesSource(Syntax):
     """`VALUES (1, 'a'), (2, 'b')`."""
 
     rows: tuple[tuple[Expr, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Aliased(Syntax):
     """A FROM item with its alias and column names; both may be missing."""
 
@@ -97,7 +97,7 @@ class Aliased(Syntax):
     columns: tuple[Identifier, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Joined(Syntax):
     """`left kind JOIN right` inside FROM; `on` and `using` as in `Join`."""
 
@@ -126,7 +126,7 @@ FromItem = (
 # ---- queries ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Query(Syntax):
     """`FROM items |> op |> op`; `source` is None for a REPL statement that begins with `|>`.
 
@@ -141,7 +141,7 @@ class Query(Syntax):
 # ---- pipe operators ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class SelectItem(Syntax):
     """An expression (or `Star`, `Columns`) with its alias."""
 
@@ -149,7 +149,7 @@ class SelectItem(Syntax):
     alias: Identifier | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class OnError(Syntax):
     """`ON ERROR SKIP INTO 'uri' LIMIT 1 PERCENT`; action FAIL, SKIP or NULL."""
 
@@ -158,7 +158,7 @@ class OnError(Syntax):
     limit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class NamedWindow(Syntax):
     """`w AS (spec)`."""
 
@@ -166,7 +166,7 @@ class NamedWindow(Syntax):
     window: Window
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Where(Syntax):
     """`|> WHERE predicate`."""
 
@@ -174,7 +174,7 @@ class Where(Syntax):
     on_error: OnError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Select(Syntax):
     """`|> SELECT [DISTINCT] items [WINDOW ..]`."""
 
@@ -184,7 +184,7 @@ class Select(Syntax):
     on_error: OnError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Extend(Syntax):
     """`|> EXTEND items [WINDOW ..]`."""
 
@@ -193,7 +193,7 @@ class Extend(Syntax):
     on_error: OnError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Assignment(Syntax):
     """`column = expr`, `struct.field = expr`."""
 
@@ -201,7 +201,7 @@ class Assignment(Syntax):
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Set(Syntax):
     """`|> SET assignments`."""
 
@@ -209,7 +209,7 @@ class Set(Syntax):
     on_error: OnError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Drop(Syntax):
     """`|> DROP [IF EXISTS] columns`."""
 
@@ -217,7 +217,7 @@ class Drop(Syntax):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Renaming(Syntax):
     """`old AS new`."""
 
@@ -225,21 +225,21 @@ class Renaming(Syntax):
     new: Identifier
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Rename(Syntax):
     """`|> RENAME renamings`."""
 
     renamings: tuple[Renaming, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class As(Syntax):
     """`|> AS alias`."""
 
     alias: Identifier
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class AggregateItem(Syntax):
     """An aggregate or a grouping key, with alias and the order suffix of GROUP AND ORDER BY."""
 
@@ -249,7 +249,7 @@ class AggregateItem(Syntax):
     nulls_first: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Aggregate(Syntax):
     """`|> AGGREGATE items [GROUP [AND ORDER] BY keys]`."""
 
@@ -258,7 +258,7 @@ class Aggregate(Syntax):
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Distinct(Syntax):
     """`|> DISTINCT`, `|> DISTINCT ON (keys) [ORDER BY ..]`."""
 
@@ -266,14 +266,14 @@ class Distinct(Syntax):
     order: tuple[SortKey, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class OrderBy(Syntax):
     """`|> ORDER BY keys`."""
 
     keys: tuple[SortKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Limit(Syntax):
     """`|> LIMIT n [OFFSET m]`, `|> OFFSET m`."""
 
@@ -281,7 +281,7 @@ class Limit(Syntax):
     offset: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Join(Syntax):
     """`|> kind JOIN item ON .. | USING (..)`.
 
@@ -296,7 +296,7 @@ class Join(Syntax):
     hints: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class SetOperation(Syntax):
     """`|> UNION [ALL|DISTINCT] [BY NAME] (q), (q)`; kind UNION, INTERSECT or EXCEPT.
 
@@ -309,7 +309,7 @@ class SetOperation(Syntax):
     by_name: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Unnest(Syntax):
     """`|> [LEFT] UNNEST list AS c [WITH OFFSET|ORDINALITY AS i]`."""
 
@@ -320,7 +320,7 @@ class Unnest(Syntax):
     one_based: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ReturnColumn(Syntax):
     """`name type` in RETURNS."""
 
@@ -328,7 +328,7 @@ class ReturnColumn(Syntax):
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class MapRows(Syntax):
     """`|> MAP|FLATMAP|MAP BATCHES|MAP SHARDS f[(args)] [RETURNS (..)] [ON ERROR ..]`.
 
@@ -345,7 +345,7 @@ class MapRows(Syntax):
     function_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Write(Syntax):
     """`|> WRITE 'uri' [OPTIONS (..)]`; the uri may be a `Parameter`."""
 
@@ -376,14 +376,14 @@ Operator = (
 # ---- statements --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class QueryStatement(Syntax):
     """A query by itself."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Declare(Syntax):
     """`DECLARE name type [DEFAULT expr]`."""
 
@@ -392,7 +392,7 @@ class Declare(Syntax):
     default: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class CreateView(Syntax):
     """`CREATE [OR REPLACE] TEMP VIEW name AS query`."""
 
@@ -401,7 +401,7 @@ class CreateView(Syntax):
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ImportPython(Syntax):
     """`IMPORT PYTHON 'udfs/q.py' [AS q]`, `IMPORT PYTHON pkg.mod [AS m]`.
 
@@ -413,7 +413,7 @@ class ImportPython(Syntax):
     alias: Identifier | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class SetOption(Syntax):
     """`SET name = value`."""
 
@@ -421,7 +421,7 @@ class SetOption(Syntax):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Explain(Syntax):
     """`EXPLAIN [SYNTAX|LOGICAL|TRACE|ANALYZE] query`; level STAGES when none is written."""
 
@@ -429,7 +429,7 @@ class Explain(Syntax):
     level: str = "STAGES"
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Describe(Syntax):
     """`DESCRIBE query`."""
 
@@ -439,7 +439,7 @@ class Describe(Syntax):
 Statement = QueryStatement | Declare | CreateView | ImportPython | SetOption | Explain | Describe
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Script(Syntax):
     """Statements in order."""
 
