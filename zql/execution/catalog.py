@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from zql.logical.catalog import FileTable, FunctionFacts, ObjectTable, TypeProbl
 from zql.physical.sql import render
 from zql.schema import DataType, Field, Schema
 from zql.tree import Node, map_children, walk
+from zql.user_cache import read_cached, write_cached
 
 Finder = Callable[[str], object | None]
 Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
@@ -54,17 +54,30 @@ class EngineCatalog:
     def files(
         self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
     ) -> FileTable:
-        from zql.storage import registry
+        from zql.storage.dataset import open_dataset
 
         name = patterns[0] if len(patterns) == 1 else f"{patterns[0]}, ..."
         try:
-            found = registry.table(patterns, reader, options, self._engine(), self._storage_options)
+            found = open_dataset(
+                patterns,
+                options,
+                self._engine(),
+                reader=reader,
+                storage_options=self._storage_options,
+            )
         except StorageError:
             table = self._written_before(patterns)
             if table is None:
                 raise
             return table
-        return FileTable(name, found.format, found.files, found.schema, found.hive, found.options)
+        return FileTable(
+            name,
+            found.format.name,
+            found.files,
+            found.schema,
+            found.folder_columns,
+            tuple(found.options.items()),
+        )
 
     def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
         """Files that an earlier statement of a script under `check` would have written."""
@@ -254,22 +267,14 @@ def _columns(expr: ex.Expr) -> list[ex.Column]:
 
 def function_table(engine: Engine) -> dict[str, FunctionFacts]:
     """DuckDB's functions by name; kept in the user's cache, since asking takes tens of ms."""
-    from zql.storage.schema_cache import cache_folder
-
-    version = engine.version()
-    path = os.path.join(cache_folder(), f"functions-{version}.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            stored = json.load(file)
-        return {n: FunctionFacts(frozenset(k), v) for n, k, v in stored}
-    except (OSError, ValueError, TypeError):
-        pass
+    name = f"functions-{engine.version()}.json"
+    stored = read_cached(name)
+    if stored is not None:
+        try:
+            return {n: FunctionFacts(frozenset(k), v) for n, k, v in json.loads(stored)}
+        except (ValueError, TypeError):
+            pass
     found = engine.functions()
-    try:
-        temporary = f"{path}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump([[n, sorted(k), v] for n, (k, v) in found.items()], file)
-        os.replace(temporary, path)
-    except OSError:
-        pass
+    rows = [[n, sorted(k), v] for n, (k, v) in sorted(found.items())]
+    write_cached(name, json.dumps(rows).encode())
     return {n: FunctionFacts(k, v) for n, (k, v) in found.items()}

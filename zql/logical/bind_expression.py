@@ -58,6 +58,8 @@ class ExpressionBinder:
                 )
             case ex.Subquery():
                 return self.subquery(expr)
+            case ex.Cast(type="VARCHAR", safe=False):
+                return self.cast_to_text(expr)
             case ex.Star() | ex.Columns():
                 raise BindError(
                     "a star can only stand by itself in a select list", code="N209", span=expr.span
@@ -166,6 +168,14 @@ class ExpressionBinder:
                 or f"give one: -p {parameter.name}=.. or params={{'{parameter.name}': ..}}",
             )
         return replace(found, span=parameter.span)
+
+    def cast_to_text(self, cast: ex.Cast) -> ex.Expr:
+        """A JSON string as text has no quotes; DuckDB's own CAST would keep them."""
+        operand = self.bind(cast.operand)
+        near_json = any(isinstance(n, ex.Column) and "JSON" in n.type for n in walk(operand))
+        if near_json and self.types((operand,))[0] == "JSON":
+            return ex.Binary("->>", operand, ex.Literal("$"), span=cast.span)
+        return replace(cast, operand=operand)
 
     # ---- calls ---------------------------------------------------------------------------------
 

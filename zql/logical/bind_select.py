@@ -63,16 +63,16 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
     """New columns at the right; a name that is there is an error."""
     binder = named_windows(_binder(context, scope, op.items, outer), op.windows)
     made = made_columns(binder, op.items, "EXTEND")
-    for m in made:
-        if matching(scope.visible, m.name) and any(v.name == m.name for v in scope.visible):
-            context.errors.append(
-                BindError(
-                    f'EXTEND adds "{m.name}", which is there already',
-                    code="N214",
-                    span=m.span,
-                    hint=f"to change it: |> SET {m.name} = ..",
-                )
+    for m in [m for m in made if m.name in scope.names]:
+        made.remove(m)
+        context.errors.append(
+            BindError(
+                f'EXTEND adds "{m.name}", which is there already',
+                code="N214",
+                span=m.span,
+                hint=f"to change it: |> SET {m.name} = ..",
             )
+        )
     check_unique(context, made, "EXTEND")
     columns = typed(binder, made)
     inner = binder.scope.plan

@@ -18,10 +18,10 @@ from zql.source import Span
 from zql.syntax import ast
 
 READERS = {
-    "read_json": "jsonl",
-    "read_ndjson": "jsonl",
-    "read_csv": "csv",
-    "read_parquet": "parquet",
+    "read_json": "read_json",
+    "read_ndjson": "read_json",
+    "read_csv": "read_csv",
+    "read_parquet": "read_parquet",
 }
 VIRTUAL = (("filename", "filename", "VARCHAR"), ("file_row_number", "row", "BIGINT"))
 

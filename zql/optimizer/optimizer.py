@@ -9,6 +9,7 @@ from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
+from zql.optimizer.rules.merge_projections import merge_projections
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
@@ -35,8 +36,8 @@ BATCHES = (
     # Filters before limits: a limit below a filter would hold it up.
     Batch("push filters down", (push_filters_down,)),
     Batch("push limits down", (push_limits_down,)),
-    # Last: what the moves left without a use goes.
-    Batch("prune", (prune_columns,), passes=3),
+    # Last: what the moves left without a use goes, and what is then only passed on.
+    Batch("prune", (prune_columns, merge_projections)),
 )
 
 RULES = {rule.__name__: rule for batch in BATCHES if not batch.required for rule in batch.rules}

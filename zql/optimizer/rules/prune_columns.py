@@ -74,7 +74,10 @@ def _subqueries(node: lp.LogicalPlan) -> lp.LogicalPlan:
         if isinstance(child, lp.LogicalPlan):
             return child
         if isinstance(child, ex.Subquery):
-            return replace(child, query=prune_columns(child.query))  # type: ignore[arg-type]
+            plan: lp.LogicalPlan = child.query  # type: ignore[assignment]
+            # EXISTS looks at rows only.
+            names = [] if child.kind == "EXISTS" else [c.name for c in plan.columns]
+            return map_children(replace(child, query=_prune(plan, frozenset(names))), visit)
         return map_children(child, visit)
 
     return map_children(node, visit)
