@@ -509,7 +509,7 @@ class _Script:
                     code="U606",
                     hint="zql.run(..) runs scripts",
                 )
-            self.result(0, statement)  # type: ignore[arg-type]
+            self.result(0, statement)
         plan = self.bind(last.query)
         if isinstance(plan, lp.Write):
             raise UsageError(

@@ -191,7 +191,7 @@ class ExpressionBinder:
             facts = None
         elif facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
-        bound = self._rebuilt(replace(call, window=self.window(call.window)))
+        bound = map_children(replace(call, window=self.window(call.window)), self._child)
         if facts is None:
             return bound
         aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds

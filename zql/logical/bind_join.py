@@ -31,13 +31,13 @@ def join(
     shared = _shared_names(left, right, clause)
     both = _side_by_side(left, right, lp.Join(left.plan, right.plan, clause.kind))
     if shared:
-        condition, pairs = _using(left, right, shared)
-        condition = _typed(context, both, outer, condition, clause.span)
-        return _merged(context, both, left, right, clause.kind, condition, pairs)
-    condition = None
-    if clause.on is not None:
+        equal, pairs = _using(left, right, shared)
+        equal = _typed(context, both, outer, equal, clause.span)
+        return _merged(context, both, left, right, clause.kind, equal, pairs)
+    on, condition = clause.on, None
+    if on is not None:
         binder = ExpressionBinder(context, (both, *outer))
-        bound = context.attempt(lambda: binder.boolean(binder.bind(clause.on), "ON"))
+        bound = context.attempt(lambda: binder.boolean(binder.bind(on), "ON"))
         condition = bound if bound is not None else ex.Literal(True)
     elif clause.kind != "CROSS":
         raise BindError(

@@ -41,7 +41,8 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
     """The scope without the named columns."""
     gone: set[str] = set()
     for name in op.columns:
-        found = _one_part(name, "DROP") and matching(scope.visible, name.parts[0])
+        _one_part(name, "DROP")
+        found = matching(scope.visible, name.parts[0])
         if not found and not op.if_exists:
             context.errors.append(unknown("column", name.parts[0], scope.names, name.span))
         gone.update(v.column.name for v in found)
@@ -51,14 +52,13 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
     return replace(scope, visible=visible)
 
 
-def _one_part(name: ex.Name, operator: str) -> bool:
+def _one_part(name: ex.Name, operator: str) -> None:
     if len(name.parts) > 1:
         raise BindError(
             f"{operator} takes plain columns, not {'.'.join(name.parts)}",
             code="N216",
             span=name.span,
         )
-    return True
 
 
 def rename(context: Context, scope: Scope, op: ast.Rename) -> Scope:
@@ -241,7 +241,7 @@ def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, .
     position = context.names.column(op.position.text, "BIGINT") if op.position else None
     base = 1 if op.one_based else 0
     plan = lp.Unnest(scope.plan, items, column, position, base, op.outer)
-    new = (Visible(name, column),)
+    new: tuple[Visible, ...] = (Visible(name, column),)
     if position is not None and op.position is not None:
         new += (Visible(op.position.text, position),)
     return replace(scope, plan=plan, visible=scope.visible + new)

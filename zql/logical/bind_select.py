@@ -305,10 +305,11 @@ def check_unique(context: Context, made: Sequence[Made], operator: str) -> None:
 def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
     """A column of the plan for each; a column that is only passed on keeps its own."""
     types = binder.types([m.expr for m in made])
-    columns, used = [], set()
+    columns: list[ex.Column] = []
+    used: set[str] = set()
     for m, type_ in zip(made, types, strict=True):
-        passed = isinstance(m.expr, ex.Column) and m.expr.name not in used
-        if passed and any(m.expr == c for c in binder.scope.plan.columns):
+        passed = m.expr in binder.scope.plan.columns
+        if isinstance(m.expr, ex.Column) and passed and m.expr.name not in used:
             column = m.expr
         else:
             column = binder.context.names.column(m.name, type_)

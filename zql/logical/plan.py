@@ -7,7 +7,8 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
+from typing import Any
 
 from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import PythonFunction
@@ -324,3 +325,9 @@ LogicalPlan = (
     | Write
     | Query
 )
+
+
+def with_input(plan: Any, input: LogicalPlan) -> LogicalPlan:
+    """An operator of one input over another input."""
+    changed: LogicalPlan = replace(plan, input=input)
+    return changed

@@ -125,4 +125,4 @@ def substituted(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
 def _map_columns(expr: ex.Expr, swap: Callable[[Node], Node]) -> ex.Expr:
     if isinstance(expr, ex.Column):
         return swap(expr)  # type: ignore[return-value]
-    return map_children(expr, lambda child: _map_columns(child, swap))  # type: ignore[arg-type]
+    return map_children(expr, lambda child: _map_columns(child, swap))

@@ -7,6 +7,7 @@ What needs all rows (a group, a sort, a join) reads the results that the tasks l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from zql.errors import BindError
@@ -94,11 +95,11 @@ class _Splitter:
             case lp.Filter() | lp.Project() | lp.Unnest() if not _sees_other_rows(plan):
                 below = self.build(plan.input)
                 if isinstance(below, _Tasks):
-                    plan = self.subqueries(plan, inline=False)  # type: ignore[assignment]
-                    step = RunSql(replace(plan, input=lp.BatchInput(below.columns)))
+                    own = self.subqueries(plan, inline=False)
+                    step = RunSql(lp.with_input(own, lp.BatchInput(below.columns)))
                     return _Tasks(below.source, (*below.steps, step), plan.columns)
-                plan = self.subqueries(plan, inline=True)  # type: ignore[assignment]
-                return _Native(replace(plan, input=below.plan))
+                own = self.subqueries(plan, inline=True)
+                return _Native(lp.with_input(own, below.plan))
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))
@@ -150,7 +151,9 @@ def _map_deep(query: lp.LogicalPlan, splitter: _Splitter) -> lp.LogicalPlan:
     return _map_inputs(query, lambda p: _map_deep(p, splitter))
 
 
-def _map_inputs(plan: lp.LogicalPlan, function) -> lp.LogicalPlan:  # type: ignore[no-untyped-def]
+def _map_inputs(
+    plan: lp.LogicalPlan, function: Callable[[lp.LogicalPlan], lp.LogicalPlan]
+) -> lp.LogicalPlan:
     """The plan with its inputs replaced; plans inside its expressions are left alone."""
 
     def visit(node: Node) -> Node:

@@ -62,9 +62,10 @@ def _used(nodes: Iterable[Node]) -> Wanted:
 
 def _with_input(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
     """The same operator over a pruned input; subqueries in its expressions pruned by themselves."""
-    inner = _prune(plan.input, wanted)  # type: ignore[union-attr]
+    before = plan.input  # type: ignore[union-attr]
+    inner = _prune(before, wanted)
     plan = _subqueries(plan)
-    return plan if inner is plan.input else replace(plan, input=inner)  # type: ignore[union-attr,call-arg]
+    return plan if inner is before else lp.with_input(plan, inner)
 
 
 def _subqueries(node: lp.LogicalPlan) -> lp.LogicalPlan:

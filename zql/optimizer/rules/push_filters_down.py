@@ -35,7 +35,8 @@ def _push(node: Node) -> Node:
     """One filter moved below its input as long as that is possible."""
     if not isinstance(node, lp.Filter):
         return node
-    stays, moves = [], []
+    stays: list[ex.Expr] = []
+    moves: list[ex.Expr] = []
     for part in conjuncts(node.predicate):
         (moves if not is_volatile(part) and _may_pass(part, node.input) else stays).append(part)
     if not moves:
