@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zql.cli.options import Settings
@@ -57,7 +58,9 @@ def _reporting(settings: Settings, action: Callable[[], int]) -> int:
     try:
         return action()
     except ZqlError as error:
-        sys.stdout.flush()
+        # What was printed before stands before the error, unless nobody reads it any more.
+        with suppress(OSError):
+            sys.stdout.flush()
         print_error(error, settings)
         return error.exit_code
 
@@ -160,6 +163,14 @@ def _verdict(errors: Sequence[ZqlError], scripts: Sequence[Script]) -> str:
 
     mistakes = count(len(errors), "mistake") if errors else "no mistakes"
     return f"{mistakes} in {count(len(scripts), 'script')}"
+
+
+def schema(settings: Settings, paths: Sequence[str]) -> int:
+    """Prints the columns of files; with several paths each under its name."""
+    from zql.expr.sql import quote_literal
+
+    settings.sources += [("command", f"DESCRIBE FROM {quote_literal(path)}") for path in paths]
+    return run(settings, ())
 
 
 def shell(settings: Settings) -> int:

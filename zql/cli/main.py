@@ -114,6 +114,17 @@ def _check(settings: Settings, files: tuple[str, ...], form: str) -> Action:
     return partial(actions.check, settings, files, form)
 
 
+@command.command("schema", short_help="Show the columns of files.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
+@options("talk")
+@click.pass_obj
+def _schema(settings: Settings, paths: tuple[str, ...]) -> Action:
+    """Show names and types of the columns of files, folders or patterns."""
+    from zql.cli import actions
+
+    return partial(actions.schema, settings, paths)
+
+
 @command.command("completion", short_help="Print shell completion.")
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def _completion(shell: str) -> None:
