@@ -146,6 +146,10 @@ class Engine:
             name: (frozenset(kinds), bool(volatile)) for name, kinds, volatile in self.rows(sql)
         }
 
+    def version(self) -> str:
+        """DuckDB's version, as `2.0.1`."""
+        return str(_library().__version__)
+
     def add_filesystem(self, filesystem: object) -> None:
         """Lets DuckDB read the protocols of an fsspec file system; it must be thread-safe."""
         connection = self._connected()

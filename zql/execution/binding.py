@@ -1,0 +1,207 @@
+"""A Python call ready to be made on batches: its function loaded, its arguments found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zql.execution import kinds, loader, traces
+from zql.execution.arguments import to_python
+from zql.execution.kinds import Kind
+from zql.execution.misfit import Misfit
+from zql.expr.expression import Column, Expr
+from zql.expr.functions import FunctionParameter, PythonFunction
+from zql.logical.plan import MapRows, PythonColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Catch = type[BaseException] | tuple[type[BaseException], ...]
+
+Constants = Callable[[Expr], tuple[Any, Kind]]
+"""The value of a constant argument as a one-row Arrow array, and its kind."""
+
+AsText = Callable[["pa.RecordBatch", str, Kind], "pa.Array"]
+"""A column of a batch in its wire type, when Arrow's own type says nothing to Python."""
+
+
+class CallError(Exception):
+    """A call that failed, or whose result does not fit.
+
+    `row` is the row of the batch. `message` goes on after the function's name and has no place in
+    it: who knows file and row adds them.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        function: str,
+        row: int,
+        message: str,
+        *,
+        hint: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.function = function
+        self.row = row
+        self.message = message
+        self.hint = hint
+        self.notes = notes
+
+
+def failed(function: PythonFunction, row: int, error: BaseException) -> CallError:
+    """What a function raised, as text: some exceptions cannot be sent to another process."""
+    return CallError(
+        "R710",
+        function.name,
+        row,
+        f"raised {traces.told(error)}",
+        notes=traces.frames(error),
+    )
+
+
+class Argument(NamedTuple):
+    """A column by name, or a constant `value`; a `strict` one is never handed None."""
+
+    column: str | None
+    value: Any
+    kind: Kind
+    strict: bool
+
+
+class Bound(NamedTuple):
+    """`call` takes the arguments by position; the first ones form a dict with the keys `record`."""
+
+    function: PythonFunction
+    call: Callable[..., Any]
+    arguments: tuple[Argument, ...]
+    record: tuple[str, ...]
+
+    def callable_rows(self, batch: pa.RecordBatch, guard: list[bool] | None) -> list[bool] | None:
+        """For which rows the call is made, by guard and NULLs; None for all of them."""
+        rows = guard
+        for argument in self.arguments:
+            if not argument.strict:
+                continue
+            if argument.column is None:
+                valid = [argument.value is not None] * batch.num_rows
+            else:
+                column = batch.column(argument.column)
+                if not column.null_count:
+                    continue
+                valid = column.is_valid().to_pylist()
+            rows = valid if rows is None else [a and b for a, b in zip(rows, valid, strict=True)]
+        return None if rows is None or all(rows) else rows
+
+    def argument_rows(self, batch: pa.RecordBatch, as_text: AsText) -> Iterator[tuple[Any, ...]]:
+        """The arguments of each row of a batch. Raises `CallError`."""
+        count = batch.num_rows
+        columns = [self._values(a, batch, as_text, count) for a in self.arguments]
+        if self.record:
+            width = len(self.record)
+            dicts = [
+                dict(zip(self.record, row, strict=True))
+                for row in zip(*columns[:width], strict=True)
+            ]
+            columns = [dicts, *columns[width:]]
+        return zip(*columns, strict=True) if columns else iter([()] * count)
+
+    def _values(
+        self, argument: Argument, batch: pa.RecordBatch, as_text: AsText, count: int
+    ) -> Sequence[Any]:
+        if argument.column is None:
+            return list(repeat(argument.value, count))
+        array = batch.column(argument.column)
+        if kinds.travels_as_text(argument.kind) and not _is_plain(array.type):
+            array = as_text(batch, argument.column, argument.kind)
+        try:
+            return to_python(array, argument.kind)
+        except Misfit as misfit:
+            raise CallError(
+                "R712",
+                self.function.name,
+                misfit.row,
+                f"cannot be handed {misfit.value}: {misfit.why}",
+                hint="CAST the argument to VARCHAR",
+            ) from None
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if isinstance(type_, pa.BaseExtensionType):
+        return False
+    return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def bind(target: PythonColumn | MapRows, constants: Constants, catch: Catch) -> Bound:
+    """Loads the function and evaluates the constant arguments. Raises `CallError`."""
+    function = target.function
+    try:
+        call = loader.load(function)
+    except catch as error:
+        message = f"cannot be loaded: {traces.told(error)}"
+        raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
+    if isinstance(target, PythonColumn) and function.iterates:
+        call = _listed(call)
+    record: tuple[str, ...] = ()
+    arguments: list[Argument] = []
+    if isinstance(target, MapRows) and not target.args:
+        record = tuple(name for name, _ in target.record)
+        arguments = [Argument(c.name, None, kinds.parse(c.type), False) for _, c in target.record]
+    for position, expr in enumerate(target.args):
+        arguments.append(_argument(expr, constants, _at(function, position)))
+    varying = []
+    for key, expr in target.keywords:
+        argument = _argument(expr, constants, _named(function, key))
+        if argument.column is None and (argument.value is not None or not argument.strict):
+            call = partial(call, **{key: argument.value})
+        else:
+            varying.append(key)
+            arguments.append(argument)
+    if varying:
+        call = _with_keywords(call, tuple(varying))
+    return Bound(function, call, tuple(arguments), record)
+
+
+def _argument(expr: Expr, constants: Constants, parameter: FunctionParameter | None) -> Argument:
+    strict = parameter is not None and not parameter.passes_null
+    if isinstance(expr, Column):
+        return Argument(expr.name, None, kinds.parse(expr.type), strict)
+    value, kind = constants(expr)
+    return Argument(None, value, kind, strict)
+
+
+def _at(function: PythonFunction, position: int) -> FunctionParameter | None:
+    parameters = function.parameters
+    if position < len(parameters):
+        return parameters[position]
+    return parameters[-1] if parameters and parameters[-1].variadic else None
+
+
+def _named(function: PythonFunction, name: str) -> FunctionParameter | None:
+    return next((p for p in function.parameters if p.name == name), None)
+
+
+def _listed(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Reads an iterator to its end, where its exceptions are the call's."""
+
+    def listed(*args: Any, **keywords: Any) -> Any:
+        found = call(*args, **keywords)
+        return None if found is None else list(found)
+
+    return listed
+
+
+def _with_keywords(call: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """Takes the last arguments by position and passes them on by name."""
+    count = len(names)
+
+    def with_keywords(*args: Any) -> Any:
+        return call(*args[:-count], **dict(zip(names, args[-count:], strict=True)))
+
+    return with_keywords

@@ -1,0 +1,251 @@
+"""Python signatures as DuckDB types: parameters, result, and where NULL goes."""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import dataclasses
+import datetime as dt
+import inspect
+import textwrap
+import types
+import typing
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from zql.execution import kinds
+from zql.execution.decorator import UdfOptions, options_of
+from zql.execution.kinds import Kind
+from zql.expr.functions import FunctionParameter, PythonFunction
+from zql.schema import Field, Schema
+
+_SCALARS: dict[Any, str] = {
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bytes: "BLOB",
+    bytearray: "BLOB",
+    dt.date: "DATE",
+    dt.datetime: "TIMESTAMP",
+    dt.time: "TIME",
+    dt.timedelta: "INTERVAL",
+    uuid.UUID: "UUID",
+}
+_ITERATORS = (
+    collections.abc.Iterator,
+    collections.abc.Iterable,
+    collections.abc.Generator,
+)
+_LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence)
+_MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_ANYTHING = (Any, object, inspect.Parameter.empty)
+
+
+def described(
+    function: Callable[..., Any], named: PythonFunction, options: UdfOptions | None = None
+) -> PythonFunction:
+    """`named` with the parameters, the result type and the volatility of the function itself.
+
+    A result that is an iterator has the type of a list of its elements.
+    """
+    hints = _hints(function)
+    options = options or options_of(function)
+    if isinstance(options.returns, str):
+        kind, iterates = kinds.parse(options.returns), False
+    else:
+        annotation = hints.get("return") if options.returns is None else options.returns
+        kind, iterates = _result(annotation)
+    return dataclasses.replace(
+        named,
+        parameters=_parameters(function, hints),
+        returns=str(kind) if kind is not None else "",
+        fields=fields_of(kind),
+        iterates=iterates,
+        volatile=options.volatile,
+        reads=_keys_read(function),
+    )
+
+
+def fields_of(kind: Kind | None) -> Schema | None:
+    """The columns of a record type, or of the records in a list of them."""
+    if kind is not None and kind.name == "LIST":
+        kind = kind.element
+    if kind is None or kind.name != "STRUCT":
+        return None
+    return Schema(tuple(Field(name, str(part)) for name, part in kind.parts))
+
+
+def kind_of(annotation: Any) -> Kind | None:
+    """The type that an annotation means; None when it does not say (Any, Decimal, int | str)."""
+    annotation = _stripped(annotation)
+    try:
+        if annotation in _SCALARS:
+            return Kind(_SCALARS[annotation])
+    except TypeError:  # unhashable
+        return None
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return _union_kind(args)
+    if origin is typing.Literal:
+        return kind_of(type(args[0])) if len({type(a) for a in args}) == 1 else None
+    if origin in _LISTS or origin in _ITERATORS:
+        return _list_kind(args[0])
+    if origin is tuple and args[1:] == (...,):
+        return _list_kind(args[0])
+    if origin in _MAPS:
+        key, value = kind_of(args[0]), kind_of(args[1])
+        return Kind("MAP", (("key", key), ("value", value))) if key and value else None
+    return _record_kind(annotation)
+
+
+def _list_kind(element: Any) -> Kind | None:
+    kind = kind_of(element)
+    return None if kind is None else Kind("LIST", (("", kind),))
+
+
+def _union_kind(args: tuple[Any, ...]) -> Kind | None:
+    members = {kind_of(a) for a in args if a is not type(None)}
+    if members == {Kind("BIGINT"), Kind("DOUBLE")}:
+        return Kind("DOUBLE")
+    return members.pop() if len(members) == 1 else None
+
+
+def _record_kind(annotation: Any) -> Kind | None:
+    """A TypedDict, a dataclass or a NamedTuple as STRUCT."""
+    if not isinstance(annotation, type):
+        return None
+    is_record = (
+        typing.is_typeddict(annotation)
+        or dataclasses.is_dataclass(annotation)
+        or (issubclass(annotation, tuple) and hasattr(annotation, "_fields"))
+    )
+    if not is_record:
+        return None
+    parts = [(name, kind_of(hint)) for name, hint in _hints(annotation).items()]
+    if not parts or any(kind is None for _, kind in parts):
+        return None
+    return Kind("STRUCT", tuple((name, kind) for name, kind in parts if kind is not None))
+
+
+def _stripped(annotation: Any) -> Any:
+    """Without Annotated, Required, Final and their like."""
+    while typing.get_origin(annotation) in (
+        typing.Annotated,
+        typing.Required,
+        typing.NotRequired,
+        typing.Final,
+        typing.ClassVar,
+    ):
+        annotation = typing.get_args(annotation)[0]
+    return annotation
+
+
+def _hints(target: Any) -> dict[str, Any]:
+    """Annotations with their strings evaluated; one that cannot be stays a string."""
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except Exception:  # noqa: BLE001 - evaluating annotations runs code of the user
+        found = inspect.get_annotations(target) if _may_have_annotations(target) else {}
+        return {name: _evaluated(hint, target) for name, hint in found.items()}
+
+
+def _may_have_annotations(target: Any) -> bool:
+    return inspect.isfunction(target) or inspect.isclass(target)
+
+
+def _evaluated(hint: Any, target: Any) -> Any:
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return eval(hint, getattr(target, "__globals__", {}))  # noqa: S307 - the user's own code
+    except Exception:  # noqa: BLE001
+        return hint
+
+
+def _result(annotation: Any) -> tuple[Kind | None, bool]:
+    """The result's type, and whether it is an iterator."""
+    if annotation in (None, type(None)) or isinstance(annotation, str):
+        return None, False
+    return kind_of(annotation), typing.get_origin(_stripped(annotation)) in _ITERATORS
+
+
+def _parameters(
+    function: Callable[..., Any], hints: dict[str, Any]
+) -> tuple[FunctionParameter, ...]:
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):  # some functions of C do not say
+        return (FunctionParameter("args", required=False, variadic=True),)
+    return tuple(
+        _parameter(p, hints.get(p.name, p.annotation))
+        for p in found
+        if p.kind is not inspect.Parameter.VAR_KEYWORD
+    )
+
+
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParameter:
+    variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+    kind = None if annotation in _ANYTHING else kind_of(annotation)
+    return FunctionParameter(
+        parameter.name,
+        type=str(kind) if kind is not None else "",
+        passes_null=_takes_none(annotation),
+        required=not variadic and parameter.default is inspect.Parameter.empty,
+        variadic=variadic,
+    )
+
+
+def _keys_read(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The keys that a function of a record looks at, when it does nothing else with the record.
+
+    That is when each use of its first parameter is `r["key"]` or `r.get("key", ..)`.
+    """
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return None
+    if not isinstance(definition, ast.FunctionDef) or inspect.unwrap(function) is not function:
+        return None
+    arguments = definition.args.posonlyargs + definition.args.args
+    if not arguments:
+        return None
+    name = arguments[0].arg
+    keys: dict[str, None] = {}
+    understood = 0
+    for node in ast.walk(definition):
+        key = _key_of(node, name)
+        if key is not None:
+            keys[key] = None
+            understood += 1
+    uses = sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(definition))
+    shadowed = sum(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(definition)) > 1
+    return None if shadowed or uses != understood else tuple(keys)
+
+
+def _key_of(node: ast.AST, name: str) -> str | None:
+    """The key in `name["key"]` or `name.get("key")`; None when the node is neither."""
+    match node:
+        case ast.Subscript(
+            value=ast.Name(id=found), slice=ast.Constant(value=str(key)), ctx=ast.Load()
+        ) if found == name:
+            return key
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=found), attr="get"),
+            args=[ast.Constant(value=str(key)), *_],
+        ) if found == name:
+            return key
+        case _:
+            return None
+
+
+def _takes_none(annotation: Any) -> bool:
+    annotation = _stripped(annotation)
+    if isinstance(annotation, str):
+        return "None" in annotation or "Optional" in annotation
+    if annotation in (*_ANYTHING, None, type(None)):
+        return True
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return any(_takes_none(a) for a in typing.get_args(annotation))
+    return False
