@@ -289,13 +289,12 @@ class Session:
 
     def print_rows(self, plan: lp.Query) -> None:
         """Prints a bound query's rows as a table."""
+        from zql.display.box import render_box
+        from zql.display.preview import read_preview
+
         rows = self.open_rows(plan)
         try:
-            lines = [rows.names, *rows.text_rows(1000)]
-            widths = [max(len(str(line[i])) for line in lines) for i in range(len(rows.names))]
-            for line in lines:
-                cells = (str(c).ljust(w) for c, w in zip(line, widths, strict=True))
-                sys.stdout.write("  ".join(cells).rstrip() + "\n")
+            sys.stdout.write(render_box(read_preview(rows, None)) + "\n")
         finally:
             rows.close()
 
