@@ -139,7 +139,7 @@ class Session:
 
     def tables(self) -> list[str]:
         """Names that FROM knows: views and objects."""
-        return [*self._declarations.views, *self._objects]
+        return [v for v in (*self._declarations.views, *self._objects) if v != "_"]
 
     def interrupt(self) -> None:
         """Stops what runs; from any thread."""
@@ -525,6 +525,9 @@ class _Script:
         plan = bind(query, self.catalog, self.declarations)
         if isinstance(plan, lp.Query) and not self.checking:
             self.session._previous = query  # noqa: SLF001
+            # The last result is a view too: FROM _
+            last = ast.CreateView(ast.Identifier("_"), query, replace=True)
+            self.session._declarations.views["_"] = last  # noqa: SLF001
         return plan
 
     def explain(self, statement: ast.Explain) -> str:

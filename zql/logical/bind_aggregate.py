@@ -20,8 +20,6 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     binder = ExpressionBinder(context, (scope, *outer), siblings=siblings)
     keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
     made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
-    for m in made:
-        context.attempt(lambda m=m: _check_item(m))  # type: ignore[misc]
     check_unique(context, keys + made, "AGGREGATE")
     types = binder.types([m.expr for m in keys + made])
     columns = []
@@ -75,7 +73,9 @@ def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
 
 def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     name = item.alias.text if item.alias else expression_name(item.expr)
-    return Made(name, binder.bind(item.expr), item.expr.span)
+    made = Made(name, binder.bind(item.expr), item.expr.span)
+    _check_item(made)
+    return made
 
 
 def _check_item(made: Made) -> None:

@@ -285,7 +285,16 @@ class ExpressionBinder:
                 span=call.span,
             )
         args, keywords = bind_arguments(self, call.args, function, call.span)
+        if any(isinstance(n, ex.Variable) for a in args for n in walk(a)):
+            raise BindError(
+                "a Python function cannot be called inside a lambda",
+                code="P407",
+                span=call.span,
+                hint="|> UNNEST the list, call the function on its elements, and collect them with "
+                "list(..) in |> AGGREGATE",
+            )
         args, keywords = self.typed_arguments(args, keywords)
+        self.check_argument_types(function, args, keywords)
         if not function.returns:
             function = self.probed(function, args, keywords, call.span)
         if not function.returns:
@@ -308,6 +317,31 @@ class ExpressionBinder:
         )
         names = tuple(k for k, _ in keywords)
         return typed[: len(args)], tuple(zip(names, typed[len(args) :], strict=True))
+
+    def check_argument_types(
+        self,
+        function: PythonFunction,
+        args: tuple[ex.Expr, ...],
+        keywords: tuple[tuple[str, ex.Expr], ...],
+    ) -> None:
+        """Text for a number, or a number for text, is a mistake that can be told now."""
+        parameters = [p for p in function.parameters if not p.variadic]
+        given = list(zip(parameters, args, strict=False))
+        given += [(p, v) for k, v in keywords for p in parameters if p.name == k]
+        for parameter, value in given:
+            type_ = getattr(value, "type", "")
+            wrong = (
+                kind_of(type_)
+                and kind_of(parameter.type)
+                and (kind_of(type_) != kind_of(parameter.type))
+            )
+            if wrong:
+                raise BindError(
+                    f"{function.name} wants {parameter.type} for {parameter.name}, this is {type_}",
+                    code="T321",
+                    span=value.span,
+                    hint=f"CAST(.. AS {parameter.type})",
+                )
 
     def probed(
         self,
@@ -372,13 +406,29 @@ class ExpressionBinder:
     def located(self, expr: ex.Expr, problem: TypeProblem) -> BindError:
         """The error at the smallest subexpression that fails by itself."""
         for part in reversed(list(walk(expr))):
-            if part is expr or not isinstance(part, ex.Expr) or not stands_alone(part):
+            if not isinstance(part, ex.Expr) or not stands_alone(part):
                 continue
             try:
                 self.context.types((part,))
             except TypeProblem as inner:
+                if isinstance(part, ex.FieldAccess):
+                    return self.no_field(part, expr.span)
                 return type_error(inner, part.span or expr.span)
         return type_error(problem, expr.span)
+
+    def no_field(self, access: ex.FieldAccess, span: Span | None) -> BindError:
+        """The error of a field that a value does not have."""
+        type_ = self.types((access.operand,))[0]
+        fields = list(self.context.catalog.fields(type_).names)
+        span = access.span or span
+        if fields:
+            return unknown("field", access.field_name, fields, span)
+        return BindError(
+            f'a {type_} has no field "{access.field_name}"',
+            code="T303",
+            span=span,
+            hint="fields are those of a STRUCT; JSON is read with -> and ->>",
+        )
 
     @staticmethod
     def touches_unknown(expr: ex.Expr) -> bool:
@@ -395,6 +445,18 @@ class ExpressionBinder:
                 f"{what} needs a BOOLEAN, this is {type_}", code="T302", span=expr.span, hint=hint
             )
         return expr
+
+
+def kind_of(type: str) -> str:
+    """`text`, `number`, `bytes` or `list` for a type that is clearly one; empty for others."""
+    if type.endswith("]"):
+        return "list"
+    if type == "VARCHAR":
+        return "text"
+    if type == "BLOB":
+        return "bytes"
+    numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+    return "number" if type.removeprefix("U").split("(")[0] in numbers else ""
 
 
 def stands_alone(expr: ex.Expr) -> bool:

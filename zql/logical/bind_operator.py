@@ -309,7 +309,7 @@ def _result_fields(
         raise BindError(
             f"{function.name} gives many records: use FLATMAP", code="T317", span=op.span
         )
-    if function.fields is None:
+    if function.fields is None and not function.returns:
         args, keywords = arguments
         exprs = (tuple(c for _, c in record) or args) + tuple(v for _, v in keywords)
         types = ExpressionBinder(context, (scope,)).types(exprs)

@@ -53,7 +53,7 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
             inner = context.bind_query(item.query, outer)
             return visible_only(inner, item.span)
         case ast.ValuesSource():
-            return _values(context, item, outer)
+            return _values(context, item, outer, ())
         case ast.UnnestSource():
             row = lp.Values((context.names.column("_row", "INTEGER"),), ((ex.Literal(0),),))
             return unnest_source(context, Scope(row, ()), item, outer)
@@ -93,7 +93,10 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
 
 
 def _aliased(context: Context, item: ast.Aliased, outer: tuple[Scope, ...]) -> Scope:
-    scope = bind_item(context, item.item, outer)
+    if isinstance(item.item, ast.ValuesSource):
+        scope = _values(context, item.item, outer, tuple(c.text for c in item.columns))
+    else:
+        scope = bind_item(context, item.item, outer)
     if item.columns:
         if len(item.columns) != len(scope.visible):
             raise BindError(
@@ -270,7 +273,9 @@ def constant_value(context: Context, expr: ex.Expr) -> Any:
     return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 
 
-def _values(context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...]) -> Scope:
+def _values(
+    context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...], wanted: tuple[str, ...]
+) -> Scope:
     width = len(item.rows[0])
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     rows = []
@@ -288,8 +293,9 @@ def _values(context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...]) 
             types.append(context.catalog.common_type(found))
         except TypeProblem as problem:
             raise type_error(problem, cells[0].span) from None
-    columns = tuple(context.names.column(f"col{i}", t) for i, t in enumerate(types))
-    visible = tuple(Visible(f"col{i}", c) for i, c in enumerate(columns))
+    names = [wanted[i] if i < len(wanted) else f"col{i}" for i in range(width)]
+    columns = tuple(context.names.column(n, t) for n, t in zip(names, types, strict=True))
+    visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
     return Scope(lp.Values(columns, tuple(rows)), visible)
 
 

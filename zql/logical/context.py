@@ -69,7 +69,12 @@ class Context:
 def type_error(problem: TypeProblem, span: Span | None) -> BindError:
     """DuckDB's refusal as an error of the script."""
     message = problem.message.split("\n")[0].strip().rstrip(".")
-    candidates = problem.candidates
+    candidates = tuple(c for c in problem.candidates if c.replace("_", "").isalnum())
+    signatures = [
+        line.strip()
+        for line in problem.message.split("\n")
+        if line.startswith("\t") and "->" in line
+    ]
     code = "T301"
     hint = did_you_mean(candidates)
     if "Function with name" in message and "does not exist" in message:
@@ -77,10 +82,16 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
         return BindError(
             f'unknown function "{name}"', code="N203", span=span, hint=hint, candidates=candidates
         )
-    if hint is None and "explicit type cast" in problem.message:
+    if "explicit type cast" in problem.message:
         hint = "add a CAST to the type that the function takes"
     message = message.split(" You might need")[0].rstrip(".")
-    return BindError(message[:1].lower() + message[1:], code=code, span=span, hint=hint)
+    message = message.replace("_LITERAL", "")
+    notes = tuple(f"it can be {s.replace(', /', '')}" for s in signatures[:4])
+    if signatures[4:]:
+        notes += (f"and {len(signatures) - 4} more",)
+    return BindError(
+        message[:1].lower() + message[1:], code=code, span=span, hint=hint, notes=notes
+    )
 
 
 def unknown(

@@ -62,7 +62,7 @@ class _Renderer:
         return _select(plan, self)
 
     def plan_sql(self, plan: Node) -> str:
-        return self.select(plan).text()
+        return f"\n{_indent(self.select(plan).text())}\n"
 
     def sql(self, expr: Node) -> str:
         return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
