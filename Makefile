@@ -1,0 +1,31 @@
+# Development tasks. PYTHON is the interpreter of an environment with '.[test,examples]' installed.
+PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+SOURCES = zql tests examples
+
+.PHONY: help check format test golden docs sizes
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+check:  ## format, lint, types, import contracts, plans: before each commit
+	$(PYTHON) -m ruff format --check $(SOURCES)
+	$(PYTHON) -m ruff check $(SOURCES)
+	$(PYTHON) -m mypy
+	$(PYTHON) -c "from importlinter.cli import lint_imports_command as lint; lint()"
+	$(PYTHON) -m pytest tests/plans tests/test_architecture.py tests/test_public_api.py
+
+format:  ## format the code, mend what ruff can mend
+	$(PYTHON) -m ruff format $(SOURCES)
+	$(PYTHON) -m ruff check --fix $(SOURCES)
+
+test:  ## everything
+	$(PYTHON) -m pytest
+
+golden:  ## write the golden files and the outputs in the documentation anew
+	UPDATE_GOLDEN=1 $(PYTHON) -m pytest tests/plans tests/errors tests/queries tests/docs
+
+docs:  ## run the blocks of the documentation
+	$(PYTHON) -m pytest tests/docs
+
+sizes:  ## the ten longest files and functions
+	$(PYTHON) .ci/sizes.py zql
