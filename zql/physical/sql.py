@@ -15,6 +15,7 @@ from zql.errors import InternalError
 from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
+from zql.optimizer.facts import has_window
 from zql.tree import Node
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
@@ -132,6 +133,9 @@ def _(p: lp.Values, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.Filter, r: _Renderer) -> _Select:
+    if has_window(p.predicate):
+        below = r.below(p.input, _SELECT)
+        return replace(below, tail=f"QUALIFY {r.sql(p.predicate)}", level=_LIMIT)
     below = r.below(p.input, _WHERE)
     return replace(below, where=f"WHERE {r.sql(p.predicate)}", level=_WHERE)
 

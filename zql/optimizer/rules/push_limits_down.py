@@ -43,12 +43,16 @@ def _into_branches(limit: lp.Limit, union: lp.SetOperation) -> lp.Limit:
     if limit.count is None:
         return limit
     most = limit.count + limit.offset
-    inputs = tuple(
-        i
-        if isinstance(i, lp.Limit) and i.count is not None and i.count <= most
-        else lp.Limit(i, most)
-        for i in union.inputs
-    )
+    inputs = tuple(i if _gives_at_most(i, most) else lp.Limit(i, most) for i in union.inputs)
     if all(a is b for a, b in zip(inputs, union.inputs, strict=True)):
         return limit
     return replace(limit, input=replace(union, inputs=inputs))
+
+
+def _gives_at_most(plan: lp.LogicalPlan, rows: int) -> bool:
+    """Whether a LIMIT stands over it, or below what this rule has moved it past."""
+    while isinstance(plan, lp.Project | lp.Apply) or (
+        isinstance(plan, lp.MapRows) and plan.kind == "MAP"
+    ):
+        plan = plan.input
+    return isinstance(plan, lp.Limit) and plan.count is not None and plan.count <= rows

@@ -1,0 +1,55 @@
+"""Tables that are only said to exist: plans are made without a file to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zql.errors import StorageError
+from zql.execution.catalog import EngineCatalog
+from zql.logical.catalog import FileTable, WriteTarget
+from zql.schema import Field, InputFile, Schema
+from zql.session import Session
+
+HERE = Path(__file__).parent
+
+TABLES = {
+    "docs": "id BIGINT, url VARCHAR, title VARCHAR, text VARCHAR, lang VARCHAR, score DOUBLE, "
+    "tags VARCHAR[], meta STRUCT(source VARCHAR; words INTEGER)",
+    "hosts": "host VARCHAR, rank INTEGER, lang VARCHAR",
+    "t": "a BIGINT, b VARCHAR, c DOUBLE",
+    "u": "a BIGINT, d VARCHAR",
+    "swapped": "b VARCHAR, a BIGINT, c DOUBLE",
+}
+
+
+def _schema(text: str) -> Schema:
+    pairs = (column.replace(";", ",").split(" ", 1) for column in text.split(", "))
+    return Schema(tuple(Field(name, type) for name, type in pairs))
+
+
+class FixedCatalog(EngineCatalog):
+    """`FROM 'docs.parquet'` is a table of TABLES in two files, whatever the folder holds."""
+
+    def files(
+        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+    ) -> FileTable:
+        stem, _, suffix = patterns[0].partition(".")
+        if stem not in TABLES:
+            raise StorageError(f'no file matches "{patterns[0]}"', code="R720")
+        files = tuple(InputFile(f"{stem}-{i}.{suffix}", 1000, str(i)) for i in range(2))
+        return FileTable(patterns[0], suffix, files, _schema(TABLES[stem]), (), ())
+
+    def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
+        given = dict(options)
+        mode = str(given.pop("mode", "error"))
+        format = str(given.pop("format", uri.rsplit(".", 1)[-1]))
+        return WriteTarget(format, mode, tuple(given.items()))
+
+
+class PlanningSession(Session):
+    """A session that plans over the fixed tables; Python modules come from this folder."""
+
+    def _catalog(self, base_dir=None, tables=None, find=None) -> EngineCatalog:
+        return FixedCatalog(self.engine, self._objects, base_dir=str(HERE))
