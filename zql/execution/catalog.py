@@ -52,7 +52,11 @@ class EngineCatalog:
     # ---- tables --------------------------------------------------------------------------------
 
     def files(
-        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+        self,
+        patterns: Sequence[str],
+        reader: str | None,
+        options: Mapping[str, Any],
+        columns: frozenset[str] | None,
     ) -> FileTable:
         from zql.storage.dataset import open_dataset
 
@@ -63,6 +67,7 @@ class EngineCatalog:
                 options,
                 self._engine(),
                 reader=reader,
+                columns=None if columns is None else sorted(columns),
                 storage_options=self._storage_options,
             )
         except StorageError:

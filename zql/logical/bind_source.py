@@ -27,10 +27,20 @@ VIRTUAL = (("filename", "filename", "VARCHAR"), ("file_row_number", "row", "BIGI
 
 
 def bind_items(
-    context: Context, items: tuple[ast.FromItem, ...], outer: tuple[Scope, ...]
+    context: Context,
+    items: tuple[ast.FromItem, ...],
+    outer: tuple[Scope, ...],
+    columns: frozenset[str] | None = None,
 ) -> Scope:
-    """The FROM clause; a comma is a CROSS JOIN whose right side may be UNNEST of the left."""
-    scope = bind_item(context, items[0], outer)
+    """The FROM clause; a comma is a CROSS JOIN whose right side may be UNNEST of the left.
+
+    With `columns` the query uses no others of its one set of files.
+    """
+    context.columns = columns
+    try:
+        scope = bind_item(context, items[0], outer)
+    finally:
+        context.columns = None
     for item in items[1:]:
         scope = join(context, scope, ast.Join(item, "CROSS", span=item.span), outer, bind_item)
     return scope
@@ -125,7 +135,8 @@ def _files(
     options: Mapping[str, Any],
     span: Span | None,
 ) -> Scope:
-    table = context.at(span, lambda: context.catalog.files(paths, reader, options))
+    columns = context.columns if context.only_named else None
+    table = context.at(span, lambda: context.catalog.files(paths, reader, options, columns))
     return scan(context, table, span)
 
 
@@ -143,7 +154,15 @@ def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
             column = context.names.column(name, type_)
             columns.append(lp.ScanColumn(column, name, kind))
             hidden.append(Visible(name, column, hidden=True))
-    plan = lp.Scan(table.name, table.format, table.files, tuple(columns), table.options, span)
+    plan = lp.Scan(
+        table.name,
+        table.format,
+        table.files,
+        tuple(columns),
+        table.options,
+        table.provisional,
+        span,
+    )
     return Scope(plan, tuple(visible), virtual=tuple(hidden))
 
 

@@ -17,14 +17,20 @@ from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, visible_only
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations
+from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 
 
 def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Write | lp.Query:
     """The plan of a query statement. Raises `BindError`, or `ErrorList` of all that is wrong."""
-    binder = _Binder(catalog, declarations)
-    return binder.statement(query)
+    try:
+        return _Binder(catalog, declarations).statement(query)
+    except ZqlError:
+        # Once more with all the columns of the files: the error then knows what could be meant.
+        binder = _Binder(catalog, declarations)
+        binder.context.only_named = False
+        return binder.statement(query)
 
 
 class _Binder:
@@ -63,7 +69,8 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        scope = bind_items(self.context, query.items, outer)
+        columns = named_columns(query, self.context.declarations.modules)
+        scope = bind_items(self.context, query.items, outer, columns)
         for op in query.operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
             scope = after if after is not None else self.recovered(scope, op)

@@ -14,7 +14,10 @@ from zql.schema import DataType, InputFile, Schema
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """Files of one format and their common columns; `hive` names those that come from folders."""
+    """Files of one format and their common columns; `hive` names those that come from folders.
+
+    The types of a provisional table were seen on some rows: a scan must check them on all.
+    """
 
     name: str
     format: str
@@ -22,6 +25,7 @@ class FileTable:
     schema: Schema
     hive: tuple[str, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +66,16 @@ class Catalog(Protocol):
     """Answers about the world. Every method may raise a `ZqlError` without a span."""
 
     def files(
-        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+        self,
+        patterns: Sequence[str],
+        reader: str | None,
+        options: Mapping[str, Any],
+        columns: frozenset[str] | None,
     ) -> FileTable:
-        """Finds the files, their format (of `reader` or of their names) and their columns."""
+        """Finds the files, their format (of `reader` or of their names) and their columns.
+
+        With `columns` others than these may be left out.
+        """
 
     def object(self, name: str) -> ObjectTable | None:
         """A Python object handed in under this name."""

@@ -40,7 +40,8 @@ class Context:
     names: Names = field(default_factory=Names)
     errors: list[ZqlError] = field(default_factory=list)
     views_open: tuple[str, ...] = ()
-    previous: ast.Query | None = None
+    only_named: bool = True
+    columns: frozenset[str] | None = None
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""

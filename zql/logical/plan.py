@@ -38,13 +38,18 @@ class ScanColumn(Node):
 
 @node
 class Scan(Node):
-    """Files of one format. `options` are the reader's, as (name, value) pairs of plain values."""
+    """Files of one format. `options` are the reader's, as (name, value) pairs of plain values.
+
+    `verify` says that the types were seen on some rows only: reading must fail where they do not
+    hold.
+    """
 
     name: str
     format: str
     files: tuple[InputFile, ...] = field(repr=False)
     columns_read: tuple[ScanColumn, ...]
     options: tuple[tuple[str, object], ...] = field(default=(), hash=False)
+    verify: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
