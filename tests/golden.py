@@ -8,9 +8,9 @@ A file holds cases one after the other:
     a BIGINT
     1
 
-A case begins at a line `# title` (at the top or behind an empty line); `----` ends its script. Words
-in square brackets at the title's end are its flags, for the test that runs it. Lines that begin
-with `##` may stand before the first case: remarks on the file.
+A case begins at a line `# title` (at the top or behind an empty line); `----` ends its script.
+Words in square brackets at the title's end are its flags, for the test that runs it. Lines that
+begin with `##` may stand before the first case: remarks on the file.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ TABLES = {
 
 def _schema(text: str) -> Schema:
     pairs = (column.replace(";", ",").split(" ", 1) for column in text.split(", "))
-    return Schema(tuple(Field(name, type) for name, type in pairs))
+    return Schema(tuple(Field(name, kind) for name, kind in pairs))
 
 
 class FixedCatalog(EngineCatalog):
@@ -44,8 +44,8 @@ class FixedCatalog(EngineCatalog):
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         given = dict(options)
         mode = str(given.pop("mode", "error"))
-        format = str(given.pop("format", uri.rsplit(".", 1)[-1]))
-        return WriteTarget(format, mode, tuple(given.items()))
+        name = str(given.pop("format", uri.rsplit(".", 1)[-1]))
+        return WriteTarget(name, mode, tuple(given.items()))
 
 
 class PlanningSession(Session):

@@ -1,4 +1,4 @@
-"""Golden plans: each script's EXPLAIN and DESCRIBE texts, over tables that are only said to exist."""
+"""Golden plans: what EXPLAIN and DESCRIBE say over tables that are only said to exist."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from fixed_catalog import PlanningSession
-from golden import parameters
-
 from zql.errors import ZqlError
 from zql.session import ALL_RULES
 from zql.source import Source
+
+from golden import parameters
 
 HERE = Path(__file__).parent
 
