@@ -41,17 +41,20 @@ class JsonlFormat:
         if "columns" in options:
             declared = scan.canonical_types(options["columns"], engine)
             return Schema(tuple(Field(n, t) for n, t in declared.items()))
+        asked = columns is not None
         if columns is None:
             per_file = jsonl_evidence.keys_of(files, options, engine)
             columns = list(dict.fromkeys(key for f in files for key in per_file[f]))
         if not columns:
             return Schema()
         found = jsonl_evidence.evidence_of(files, options, engine, columns)
-        fields = []
-        for key in columns:
-            evidence = inference.merge_all(found[f][key] for f in files)
-            fields.append(Field(key, inference.type_of(evidence)))
-        return Schema(tuple(fields))
+        merged = {key: inference.merge_all(found[f][key] for f in files) for key in columns}
+        if asked and inference.NOTHING in merged.values():
+            # No value of a key was seen: is it NULL everywhere, or not there at all?
+            per_file = jsonl_evidence.keys_of(files, options, engine)
+            there = {key for keys in per_file.values() for key in keys}
+            merged = {key: e for key, e in merged.items() if key in there}
+        return Schema(tuple(Field(key, inference.type_of(e)) for key, e in merged.items()))
 
     def splits(
         self,
