@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from zql.errors import ParseError
@@ -13,11 +13,12 @@ from zql.syntax.automaton import Token
 from zql.syntax.keywords import UNITS
 from zql.syntax.literals import name_value, number_value, string_value
 from zql.syntax.type_names import TypeActions, type_text
+from zql.tree import node
 
 Argument = ex.Expr | ex.NamedArgument
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class AsType:
     """`x AS type` as an argument: TRY_CAST only."""
 
@@ -26,7 +27,7 @@ class AsType:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FromPart:
     """`part FROM x` as an argument: EXTRACT only."""
 
@@ -35,7 +36,7 @@ class FromPart:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Arguments:
     """What stands between the parentheses of a call."""
 
@@ -46,7 +47,7 @@ class Arguments:
     star: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Tail:
     """One clause behind a call: FILTER, WITHIN GROUP or OVER."""
 

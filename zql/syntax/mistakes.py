@@ -1,14 +1,66 @@
-"""From a token that fits no rule to a message that says what to write instead."""
+"""From a token that fits no rule to a message that says what to write instead.
+
+Codes of syntax errors:
+S101 unexpected, S102 ends too early, S103 open string, S104 open comment, S105 open quoted name,
+S106 bad number, S107 bad character, S108 bracket without its partner, S110 too deep,
+S111 unknown statement, S112 unknown operator, S113 not supported yet, S114 `|>` or `;` is missing,
+S115 a clause in the wrong place, S116 chained comparison, S117 strings side by side,
+S118 keyword as a name, S119 quotes, S120 wrong argument of a form, S121 no table, S122 a list or
+condition that does not fit, S123 no type.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from zql.errors import ParseError
+from zql.errors import ParseError, did_you_mean, nearest
 from zql.source import Span
 from zql.syntax.automaton import Rejected, accepts
+from zql.syntax.expected import END_NAMES, Expected
+from zql.syntax.keywords import (
+    KEYWORDS,
+    OPERATORS,
+    PLANNED_OPERATORS,
+    PLANNED_STATEMENTS,
+    RESERVED,
+    STATEMENTS,
+)
 from zql.syntax.tables import Tables
 from zql.syntax.tokens import Tokens
+
+_OPENING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "HINT": "RBRACE"}
+_CLOSING = frozenset(_OPENING.values())
+_COMPARISONS = frozenset(
+    {"EQUAL", "SAME", "NOT_EQUAL", "BANG_EQUAL", "LESSTHAN", "AT_MOST", "MORETHAN", "AT_LEAST"}
+)
+_RANGES = frozenset({"IN", "LIKE", "ILIKE", "GLOB", "SIMILAR", "BETWEEN", "TILDE", "NOT"})
+
+OTHER_LANGUAGES = {
+    "ADD": "EXTEND",
+    "ARRANGE": "ORDER BY",
+    "COPY": "WRITE",
+    "COUNT": "AGGREGATE count(*)",
+    "DERIVE": "EXTEND",
+    "FILTER": "WHERE",
+    "FLATTEN": "UNNEST",
+    "FLAT_MAP": "FLATMAP",
+    "EXPLODE": "UNNEST",
+    "HAVING": "WHERE (behind AGGREGATE it sees the groups)",
+    "HEAD": "LIMIT",
+    "INTO": "WRITE",
+    "KEEP": "SELECT",
+    "MUTATE": "EXTEND",
+    "PROJECT": "SELECT",
+    "QUALIFY": "WHERE (it may call window functions)",
+    "REMOVE": "DROP",
+    "SAVE": "WRITE",
+    "SORT": "ORDER BY",
+    "SUMMARIZE": "AGGREGATE",
+    "TAKE": "LIMIT",
+    "UNIQUE": "DISTINCT",
+    "WINDOW": "EXTEND .. WINDOW w AS (..)",
+}
+"""Operators by the names they have elsewhere."""
 
 
 class Range(Protocol):
@@ -21,18 +73,440 @@ class Range(Protocol):
     def last(self) -> int: ...
 
 
+class Place:
+    """Where the tokens stopped to make sense, and what stands around."""
+
+    def __init__(self, tables: Tables, tokens: Tokens, piece: Range, rejected: Rejected) -> None:
+        self._tables = tables
+        self.tokens = tokens
+        self.first = piece.first
+        self.last = piece.last
+        self.at = piece.first + rejected.at
+        self.expected = Expected(tables, accepts(tables, rejected.states))
+
+    def name(self, step: int = 0) -> str:
+        """The terminal `step` tokens away; `$END` outside the statement."""
+        at = self.at + step
+        if not self.first <= at < self.last or self.tokens.kinds[at] < 0:
+            return "$END"
+        return self._tables.terminals[self.tokens.kinds[at]]
+
+    def text(self, step: int = 0) -> str:
+        """The text of that token; empty outside the statement."""
+        at = self.at + step
+        return self.tokens.text(at) if self.first <= at < self.last else ""
+
+    def word(self, step: int = 0) -> str:
+        """That text in capitals."""
+        return self.text(step).upper()
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the token is a word outside quotes."""
+        return self.name() == "IDENT" or self.name() in KEYWORDS
+
+    @property
+    def at_end(self) -> bool:
+        """Whether it is the end of the statement that came too early."""
+        return self.at >= self.last or self.name() == "SEMICOLON"
+
+    @property
+    def span(self) -> Span:
+        """The place of the token; behind the last one at the end."""
+        if self.at < self.last:
+            return self.tokens.span(self.at)
+        end = self.tokens.ends[self.at - 1] if self.at else 0
+        return Span(self.tokens.source, end, end)
+
+    @property
+    def begins_line(self) -> bool:
+        """Whether a line end stands before the token."""
+        if self.at == self.first or self.at >= self.last:
+            return False
+        between = self.tokens.source.text[
+            self.tokens.ends[self.at - 1] : self.tokens.starts[self.at]
+        ]
+        return "\n" in between
+
+    def open_bracket(self) -> int | None:
+        """The innermost bracket that is open before the token."""
+        stack = []
+        for at in range(self.first, min(self.at, self.last)):
+            name = self._tables.terminals[max(self.tokens.kinds[at], 0)]
+            if name in _OPENING:
+                stack.append(at)
+            elif name in _CLOSING and stack:
+                stack.pop()
+        return stack[-1] if stack else None
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        span: Span | None = None,
+        label: str = "",
+    ) -> ParseError:
+        """A ParseError at this place."""
+        return ParseError(message, code=code, span=span or self.span, hint=hint, label=label)
+
+
 def describe(tables: Tables, tokens: Tokens, piece: Range, rejected: Rejected) -> ParseError:
     """The error for the token where a statement's tokens stopped to make sense."""
-    at = piece.first + rejected.at
-    if at < piece.last and at in tokens.errors:
-        return tokens.errors[at]
-    expected = [tables.terminals[t] for t in accepts(tables, rejected.states)]
-    if at >= piece.last:
-        end = tokens.ends[at - 1] if at else 0
-        return ParseError("unexpected end", code="S102", span=Span(tokens.source, end, end))
-    return ParseError(
-        f'unexpected "{tokens.text(at)}"',
-        code="S101",
-        span=tokens.span(at),
-        label=", ".join(expected[:5]),
+    place = Place(tables, tokens, piece, rejected)
+    error = next((found for rule in RULES if (found := rule(place)) is not None), None)
+    if error is None:
+        error = _generic(place)
+    error.expected = tuple(sorted(place.expected.names))
+    error.operator = current_operator(tables, tokens, piece.first, place.at)
+    return error
+
+
+def current_operator(tables: Tables, tokens: Tokens, first: int, at: int) -> str | None:
+    """`operator 2: WHERE` for a place behind the second `|>` of the statement; None before it."""
+    depth = count = 0
+    found = None
+    for index in range(first, min(at, len(tokens.kinds))):
+        name = tables.terminals[max(tokens.kinds[index], 0)]
+        if name in _OPENING:
+            depth += 1
+        elif name in _CLOSING:
+            depth -= 1
+        elif name == "PIPE" and depth == 0:
+            count += 1
+            word = tokens.text(index + 1).upper() if index + 1 < len(tokens.kinds) else ""
+            found = f"operator {count}: {word}" if word.isidentifier() else f"operator {count}"
+    return found
+
+
+def _generic(place: Place) -> ParseError:
+    label = place.expected.text()
+    if place.at_end:
+        return place.error("S102", "the statement ends too early", label=label)
+    hint = None
+    if place.name() in ("IDENT", "QUOTED_IDENT", "NUMBER", "STRING", "PARAMETER"):
+        if "COMMA" in place.expected:
+            hint = "is a comma missing before it?"
+    elif place.name(-1) == "COMMA":
+        hint = "something is missing behind the comma, or the comma is one too many"
+    return place.error("S101", f'unexpected "{_short(place.text())}"', hint, label=label)
+
+
+def _short(text: str) -> str:
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= 40 and line == text else line[:37] + "..."
+
+
+# ---- one function for each kind of slip --------------------------------------------------------
+
+
+def _no_token(place: Place) -> ParseError | None:
+    touching = (
+        place.at > place.first
+        and place.at < place.last
+        and place.tokens.ends[place.at - 1] == place.tokens.starts[place.at]
     )
+    runs_on = place.name(-1) == "STRING" and "\n" in place.text(-1)
+    if runs_on and touching and place.is_word:
+        start = place.tokens.starts[place.at - 1]
+        return place.error(
+            "S103",
+            f"this string runs on to line {place.span.line}",
+            "close it with '; a quote inside a string is written twice",
+            span=Span(place.tokens.source, start, start + 1),
+            label="opened here",
+        )
+    if place.name(-1) == "STRING" and touching and (place.is_word or place.name() == "NUMBER"):
+        return place.error(
+            "S119",
+            f'the string ends before "{_short(place.text())}"',
+            "a quote inside a string is written twice: 'it''s'",
+        )
+    return place.tokens.errors.get(place.at) if place.at < place.last else None
+
+
+def _brackets(place: Place) -> ParseError | None:
+    opened = place.open_bracket()
+    if place.at_end and opened is not None:
+        text = place.tokens.text(opened)
+        return place.error(
+            "S108", f'"{text}" is never closed', span=place.tokens.span(opened), label="opened here"
+        )
+    if place.name() not in _CLOSING:
+        return None
+    if opened is None:
+        return place.error("S108", f'"{place.text()}" closes nothing', label="no bracket is open")
+    bracket = place.tokens.text(opened)
+    if place.name() != _OPENING[place._tables.terminals[place.tokens.kinds[opened]]]:  # noqa: SLF001
+        line = place.tokens.span(opened).line
+        return place.error(
+            "S108", f'"{place.text()}" does not close the "{bracket}" of line {line}'
+        )
+    return None
+
+
+def _statement_start(place: Place) -> ParseError | None:
+    if place.at != place.first or "FROM" not in place.expected or place.at_end:
+        return None
+    word = place.word()
+    if word == "SELECT":
+        return place.error(
+            "S113",
+            "a statement that begins with SELECT is not supported yet",
+            "begin with FROM: FROM table |> SELECT a, b",
+        )
+    if word in PLANNED_STATEMENTS:
+        return place.error("S113", f"the statement {word} is not supported yet")
+    if word in OPERATORS or word in PLANNED_OPERATORS or word in ("GROUP", "HAVING", "FILTER"):
+        return place.error(
+            "S111",
+            f"{word} is an operator: it stands behind |>",
+            f"begin with FROM, or in the shell with |> {word} to go on from the last result",
+        )
+    if place.name() in ("STRING", "LSQB"):
+        return place.error("S111", "a statement begins with a word", "write FROM before a path")
+    if not place.is_word:
+        return place.error(
+            "S101", f'unexpected "{_short(place.text())}"', label=place.expected.text()
+        )
+    names = nearest(word, STATEMENTS + PLANNED_STATEMENTS)
+    hint = did_you_mean(names) or f"a statement begins with {', '.join(STATEMENTS)}"
+    return place.error("S111", f'unknown statement "{place.text()}"', hint)
+
+
+def _operator_start(place: Place) -> ParseError | None:
+    if place.name(-1) != "PIPE":
+        return None
+    word = place.word()
+    if place.name() == "PIPE" or place.at_end:
+        return place.error("S102", "an operator is missing behind |>", label=place.expected.text())
+    if word in OTHER_LANGUAGES:
+        return place.error(
+            "S112", f"{word} is no operator of ZQL", f"write |> {OTHER_LANGUAGES[word]}"
+        )
+    if word in PLANNED_OPERATORS:
+        return place.error("S113", f"the operator {word} is not supported yet")
+    if word == "GROUP":
+        return place.error(
+            "S115",
+            "GROUP BY belongs to AGGREGATE, without |> before it",
+            "write |> AGGREGATE count(*) AS n GROUP BY key",
+        )
+    if word == "FROM":
+        return place.error(
+            "S115",
+            "a pipeline has one FROM, at its beginning",
+            "join another table with |> JOIN, append it with |> UNION ALL (FROM ..)",
+        )
+    if not place.is_word:
+        return place.error(
+            "S101",
+            f'unexpected "{_short(place.text())}"',
+            "an expression needs an operator before it, as in |> WHERE or |> EXTEND",
+            label=place.expected.text(),
+        )
+    hint = did_you_mean(nearest(word, OPERATORS + PLANNED_OPERATORS))
+    return place.error(
+        "S112",
+        f'unknown operator "{place.text()}"',
+        hint
+        or "operators are WHERE, SELECT, EXTEND, SET, AGGREGATE, ORDER BY, JOIN, MAP, WRITE, ..",
+    )
+
+
+def _single_bar(place: Place) -> ParseError | None:
+    words = {*OPERATORS, *PLANNED_OPERATORS, "GROUP", "HAVING", "QUALIFY", "FILTER"}
+    if place.name() == "VBAR" and "PIPE" in place.expected:
+        return place.error("S114", 'the sign between operators is "|>", not "|"', "write |>")
+    if place.name(-1) == "VBAR" and place.word() in words:
+        bar = place.tokens.span(place.at - 1)
+        return place.error(
+            "S114", 'the sign between operators is "|>", not "|"', "write |>", span=bar
+        )
+    at = place.at if place.name() == "MORETHAN" else place.at + 1
+    if at + 1 < place.last and place.name(at - place.at) == "MORETHAN":
+        before = place.name(at - place.at - 1)
+        if before not in ("VBAR", "CONCAT"):
+            return None
+        pair = place.tokens.span(at - 1).to(place.tokens.span(at))
+        return place.error("S114", f'"{pair.text}" is not "|>"', "write |>", span=pair)
+    return None
+
+
+def _clauses(place: Place) -> ParseError | None:
+    """SQL's order of clauses: `FROM t WHERE`, `SELECT a FROM t`, `GROUP BY` behind the wrong word."""
+    word = place.word()
+    if not ({"PIPE", "SEMICOLON"} & place.expected.names) or not place.is_word:
+        return None
+    if word == "GROUP" and place.name(1) in ("BY", "AND"):
+        return place.error(
+            "S115", "GROUP BY belongs to AGGREGATE", "write |> AGGREGATE count(*) AS n GROUP BY key"
+        )
+    if word in ("HAVING", "QUALIFY"):
+        return place.error("S115", f"there is no {word}", f"write |> {OTHER_LANGUAGES[word]}")
+    if word == "FROM" and not place.begins_line:
+        return place.error(
+            "S115", "FROM stands at the beginning of a pipeline", "write FROM table |> SELECT .."
+        )
+    begins_statement = word in STATEMENTS or word in ("SHOW", "SUMMARIZE", "SELECT", "WITH")
+    if begins_statement and place.begins_line and place.expected.end and word != "SET":
+        also = f", or |> before {word}" if word in (*OPERATORS, *PLANNED_OPERATORS) else ""
+        return place.error(
+            "S114",
+            f"a new statement begins with {word}, but the one before has no end",
+            f'put ";" before it{also}',
+        )
+    if word == "SET" and place.begins_line and place.expected.end:
+        return place.error(
+            "S114",
+            '"|>" or ";" is missing before SET',
+            'write |> SET to change a column, ";" before SET for a setting',
+        )
+    if word == "AS" and not place.begins_line:
+        return None
+    if word in OPERATORS or word in PLANNED_OPERATORS:
+        return place.error("S114", f'"|>" is missing before {word}', f"write |> {word}")
+    return None
+
+
+def _comparison(place: Place) -> ParseError | None:
+    if not (place.expected.operand_before and "AND" in place.expected):
+        return None
+    if place.name() in _COMPARISONS:
+        return place.error(
+            "S116",
+            "a comparison cannot follow a comparison",
+            "write a < b AND b < c, or put one of them in parentheses",
+        )
+    if place.name() in _RANGES:
+        return place.error(
+            "S116", f"{place.word()} cannot follow a test", "put the first test in parentheses"
+        )
+    return None
+
+
+def _strings(place: Place) -> ParseError | None:
+    if place.name() == "STRING" and place.name(-1) == "STRING":
+        return place.error(
+            "S117",
+            "two strings stand side by side",
+            "put a comma between them, or || to join them",
+        )
+    if place.name() == "STRING" and place.name(-1) == "AS":
+        return place.error("S119", "an alias is a name, not a string", 'write it bare or in "..."')
+    quoted_path = place.name(-1) in ("WRITE", "TO") or place.name(-1) == "PYTHON"
+    if quoted_path and place.name() in ("IDENT", "QUOTED_IDENT", "SLASH", "DOT", "INTEGER_DIVIDE"):
+        return place.error("S119", "a path stands in single quotes", "write '..' around it")
+    in_from = place.name(-2) in ("FROM", "JOIN", "COMMA") or place.name(-1) in ("FROM", "JOIN")
+    if in_from and place.name() in ("SLASH", "INTEGER_DIVIDE", "DOT", "STAR", "TILDE"):
+        return place.error("S119", "a path stands in single quotes", "write '..' around it")
+    return None
+
+
+def _aliases(place: Place) -> ParseError | None:
+    if place.name() not in KEYWORDS or place.name() in ("AND", "OR", "NOT", "IN", "IS", "BY"):
+        return None
+    if {"AS", "IDENT"} <= place.expected.names and not place.expected.expression:
+        return place.error(
+            "S118",
+            f"{place.word()} is a keyword: it is an alias only behind AS",
+            f"write AS {place.text()}",
+        )
+    follows = place.name(1) in (
+        *END_NAMES, "COMMA", "RPAR", "RSQB", "DOT", "AS", "PIPE", "EQUAL", "IS", "PLUS", "MINUS",
+        "LESSTHAN", "MORETHAN", "ASC", "DESC", "NOT_EQUAL", "STAR", "SLASH", "IN", "AND", "OR",
+    )  # fmt: skip
+    if place.name() in RESERVED and "IDENT" in place.expected and follows:
+        return place.error(
+            "S118",
+            f"{place.word()} is a reserved word",
+            f'in quotes it is a name: "{place.text()}"',
+        )
+    return None
+
+
+def _planned(place: Place) -> ParseError | None:
+    before, word = place.word(-1), place.word()
+    if before == "CREATE" and word in ("VIEW", "TABLE", "FUNCTION"):
+        return place.error(
+            "S113", f"what CREATE makes lives as long as the script", f"write CREATE TEMP {word}"
+        )
+    if before in ("TEMP", "TEMPORARY") and word in ("TABLE", "FUNCTION"):
+        hint = (
+            "CREATE TEMP VIEW names a query" if word == "TABLE" else "IMPORT PYTHON has functions"
+        )
+        return place.error("S113", f"CREATE TEMP {word} is not supported yet", hint)
+    if before == "IMPORT" and word == "MODULE":
+        return place.error("S113", "IMPORT MODULE is not supported yet")
+    if before == "IMPORT":
+        return place.error(
+            "S101",
+            "IMPORT needs PYTHON",
+            "write IMPORT PYTHON 'file.py' AS m",
+            label=place.expected.text(),
+        )
+    if word == "SHARED" and place.word(-2) == "DECLARE":
+        return place.error("S113", "DECLARE .. SHARED is not supported yet")
+    if word == "TABLESAMPLE":
+        return place.error("S113", "TABLESAMPLE is not supported yet")
+    return None
+
+
+def _forms(place: Place) -> ParseError | None:
+    before, word = place.word(-1), place.word()
+    if place.name(-1) == "IN" and place.name() != "LPAR" and "LPAR" in place.expected:
+        return place.error(
+            "S120",
+            "IN takes values in parentheses or a query",
+            "write x IN (1, 2); for a list, list_contains(list, x)",
+        )
+    if before == "DISTINCT" and word == "ON":
+        return place.error(
+            "S115", "SELECT has no DISTINCT ON", "write |> DISTINCT ON (key) |> SELECT .."
+        )
+    if before == "BY" and word == "ALL":
+        return place.error("S120", f"{place.word(-2)} BY ALL is not supported", "name the columns")
+    if word in ("IGNORE", "RESPECT") and place.name(-1) == "RPAR":
+        return place.error(
+            "S115", f"{word} NULLS stands inside the parentheses", f"write f(x {word} NULLS)"
+        )
+    if place.name() == "COLON" and place.name(1) == "EQUAL":
+        return place.error("S101", '":=" is no sign of ZQL', "write name => value")
+    if place.name() == "EQUAL" and place.name(-1) == "COLON":
+        pair = place.tokens.span(place.at - 1).to(place.span)
+        return place.error("S101", '":=" is no sign of ZQL', "write name => value", span=pair)
+    if not place.expected.expression:
+        if before in ("MAP", "FLATMAP") or place.word(-2) in ("MAP", "FLATMAP"):
+            return place.error(
+                "S120",
+                f"{before if before in ('MAP', 'FLATMAP') else place.word(-2)} takes a Python function",
+                "an expression stands in |> EXTEND or |> SELECT",
+                label=place.expected.text(),
+            )
+        return None
+    if word == "LAMBDA":
+        return place.error("S115", "LAMBDA is an argument of a function, nothing else")
+    if word == "UNNEST":
+        return place.error("S115", "UNNEST is an operator", "write |> UNNEST list AS element")
+    if word in ("ANY", "ALL") and place.name(1) == "LPAR":
+        return place.error(
+            "S120", f"{word} is not supported", "write x IN (query), or list_contains(list, x)"
+        )
+    return None
+
+
+RULES = (
+    _no_token,
+    _brackets,
+    _operator_start,
+    _statement_start,
+    _single_bar,
+    _planned,
+    _strings,
+    _comparison,
+    _forms,
+    _clauses,
+    _aliases,
+)
+"""Tried in this order: what is certain first."""

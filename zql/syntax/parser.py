@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from zql.syntax import ast
 from zql.syntax.automaton import Actions, Rejected, accepts, bind_actions, run, states_after
 from zql.syntax.depth import check_expressions, check_tokens
 from zql.syntax.keywords import KEYWORDS
-from zql.syntax.mistakes import describe
+from zql.syntax.mistakes import current_operator, describe
 from zql.syntax.queries import StatementActions
 from zql.syntax.tables import Tables, load
 from zql.syntax.tokens import BAD, END, Tokens, tokenize, vocabulary
@@ -193,6 +194,9 @@ def _parse(tokens: Tokens, piece: Piece, start: str) -> Any:
         error = describe(tables, tokens, piece, rejected)
     except ParseError as raised:
         error = raised
+        if error.span is not None:
+            at = bisect_right(tokens.starts, error.span.start) - 1
+            error.operator = current_operator(tables, tokens, first, at)
     else:
         return value
     error.statement = number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cache
 
 from zql.errors import ParseError
@@ -18,16 +17,20 @@ BAD = -1
 """Stands for text that is no token; the error is in `Tokens.errors`."""
 
 
-@dataclass(slots=True)
 class Tokens:
-    """The tokens of a source, side by side: what each is, and where it starts and ends."""
+    """The tokens of a source, side by side: what each is, and where it starts and ends.
 
-    source: Source
-    kinds: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    errors: dict[int, ParseError] = field(default_factory=dict)
-    comments: list[tuple[int, int]] = field(default_factory=list)
+    `errors` has the errors of `BAD` tokens by their place in the list.
+    """
+
+    __slots__ = ("ends", "errors", "kinds", "source", "starts")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kinds: list[int] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.errors: dict[int, ParseError] = {}
 
     def text(self, at: int) -> str:
         """The text of a token."""
@@ -90,8 +93,6 @@ def tokenize(source: Source) -> Tokens:
             tokens.kinds.append(kind)
             tokens.starts.append(at)
             tokens.ends.append(end)
-        elif found.lastgroup == "COMMENT":
-            tokens.comments.append((at, end))
         at = end
     _mark_with_time(tokens, words)
     return tokens

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from zql.errors import ParseError
-from zql.expr.sql import quote_literal
+from zql.expr.sql import quote_identifier, quote_literal
 from zql.source import Span
+from zql.syntax.ast import Identifier
 from zql.syntax.automaton import Token
+from zql.syntax.keywords import is_keyword
 from zql.syntax.literals import name_value, string_value
 from zql.syntax.names import identifier_text
 
@@ -36,6 +40,28 @@ ALIASES = {
     for alias in aliases.split()
 }
 """Other words for DuckDB's types, GoogleSQL's among them."""
+
+
+_DUCKDB_WORDS = frozenset(
+    """
+    analyse array asymmetric authorization binary both check collation column columns concurrently
+    constraint deferrable do fetch foreign freeze generated initially isnull leading notnull only
+    overlaps pivot_longer pivot_wider placing positional primary references returning some symmetric
+    trailing try_cast tuple unique unpack variadic verbose
+    """.split()
+)
+"""Words that are reserved in DuckDB only."""
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAX_WIDTH = 38
+"""Digits that a DECIMAL can hold."""
+
+
+def field_text(name: str) -> str:
+    """The name of a struct's field in a type; quoted wherever DuckDB could need that."""
+    if _PLAIN.fullmatch(name) and not is_keyword(name) and name.lower() not in _DUCKDB_WORDS:
+        return name
+    return quote_identifier(name)
 
 
 def type_text(words: str) -> str:
@@ -80,6 +106,9 @@ class TypeActions:
             raise ParseError("the size of an array is a whole number", code="S123", span=size.span)
         return f"{element}[{size.text}]"
 
+    def type_field(self, span: Span, name: Identifier, type: str) -> str:
+        return f"{field_text(name.text)} {type}"
+
     def struct_type(self, span: Span, fields: tuple[str, ...]) -> str:
         return f"STRUCT({', '.join(fields)})"
 
@@ -91,14 +120,20 @@ class TypeActions:
 
 
 def _decimal(span: Span, arguments: tuple[str, ...]) -> str:
-    numbers = [int(a) for a in arguments if a.isdecimal()]
-    if len(numbers) != len(arguments) or len(numbers) > 2:
-        raise ParseError("write DECIMAL(width, scale)", code="S123", span=span)
-    width, scale = (numbers or [18, 3]) if len(numbers) != 1 else (numbers[0], 0)
-    if not 1 <= width <= 38 or scale > width:
+    match [int(a) for a in arguments if a.isdecimal()]:
+        case [] if not arguments:
+            width, scale = 18, 3
+        case [width]:
+            scale = 0
+        case [width, scale]:
+            pass
+        case _:
+            raise ParseError("write DECIMAL(width, scale)", code="S123", span=span)
+    if not 1 <= width <= MAX_WIDTH or scale > width:
         raise ParseError(
-            f"DECIMAL({width},{scale}) cannot be: 1 to 38 digits, of which scale are behind the point",
+            f"DECIMAL({width},{scale}) cannot be",
             code="S123",
             span=span,
+            hint=f"width is 1 to {MAX_WIDTH} digits, of which scale stand behind the point",
         )
     return f"DECIMAL({width},{scale})"
