@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import BindError, ErrorList, UsageError, ZqlError, did_you_mean, nearest
+from zql.errors import BindError, ErrorList, ParseError, UsageError, ZqlError, did_you_mean, nearest
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
@@ -24,9 +24,9 @@ from zql.physical.plan import PhysicalPlan
 from zql.physical.split import split
 from zql.query import Query, schema_of
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
-from zql.source import Source
+from zql.source import Source, Span
 from zql.syntax import ast
-from zql.syntax.parser import parse_script
+from zql.syntax.parser import parse_leniently, parse_script
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -220,7 +220,9 @@ class Session:
     ) -> list[ZqlError]:
         """Parses and binds a script without running it; all its errors, sorted by place."""
         try:
-            script = _Script(self, source, dict(params or {}), base_dir, None, checking=True)
+            script = _Script(
+                self, source, dict(params or {}), base_dir, None, checking=True, lenient=True
+            )
         except ErrorList as errors:
             return errors.errors
         except ZqlError as error:
@@ -402,10 +404,15 @@ class _Script:
         *,
         find: Callable[[str], object | None] | None = None,
         checking: bool = False,
+        lenient: bool = False,
     ) -> None:
         self.session = session
         self.checking = checking
-        self.script = parse_script(source)
+        self.syntax_errors: list[ParseError] = []
+        if lenient:
+            self.script, self.syntax_errors = parse_leniently(source)
+        else:
+            self.script = parse_script(source)
         shared = session._declarations  # noqa: SLF001 - of this session
         self.declarations = shared
         if checking:
@@ -465,7 +472,7 @@ class _Script:
         return merged(reports)
 
     def check(self) -> list[ZqlError]:
-        found: list[ZqlError] = []
+        found: list[ZqlError] = list(self.syntax_errors)
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 self.checked(statement)
@@ -473,7 +480,7 @@ class _Script:
                 found += [_placed(e, number, statement) for e in errors.errors]
             except ZqlError as error:
                 found.append(_placed(error, number, statement))
-        return found
+        return sorted(found, key=lambda e: e.span.start if e.span else -1)
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
@@ -593,10 +600,17 @@ def _module_name(statement: ast.ImportPython) -> str:
 
 
 def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
-    """The error with its statement's number, and the statement's first words without another place."""
+    """The error with its statement's number, and the statement's place when it has no other."""
     for each in error.errors if isinstance(error, ErrorList) else [error]:
         each.statement = each.statement or number
+        each.span = each.span or _first_line(statement.span)
     return error
+
+
+def _first_line(span: Span | None) -> Span | None:
+    if span is None:
+        return None
+    return Span(span.source, span.start, span.start + len(span.text.split("\n")[0]))
 
 
 def describe(plan: lp.Query | lp.Write) -> str:

@@ -44,6 +44,19 @@ def parse_script(source: Source) -> ast.Script:
 
     Raises ParseError, or ErrorList when several statements are wrong: one error for each.
     """
+    script, errors = parse_leniently(source)
+    if len(errors) > 1:
+        raise ErrorList(errors)
+    if errors:
+        raise errors[0]
+    return script
+
+
+def parse_leniently(source: Source) -> tuple[ast.Script, list[ParseError]]:
+    """The statements that can be parsed, and the errors of the others, for a check of all.
+
+    Raises ParseError when even the words cannot be told apart.
+    """
     tokens = tokenize(source)
     statements: list[ast.Statement] = []
     errors: list[ParseError] = []
@@ -52,11 +65,7 @@ def parse_script(source: Source) -> ast.Script:
             statements.append(_parse(tokens, piece, "statement"))
         except ParseError as error:
             errors.append(error)
-    if len(errors) > 1:
-        raise ErrorList(errors)
-    if errors:
-        raise errors[0]
-    return ast.Script(tuple(statements), span=Span(source, 0, len(source.text)))
+    return ast.Script(tuple(statements), span=Span(source, 0, len(source.text))), errors
 
 
 def parse_statement(source: Source) -> ast.Statement:
