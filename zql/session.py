@@ -473,7 +473,10 @@ class _Script:
 
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = list(self.syntax_errors)
-        for number, statement in enumerate(self.script.statements, 1):
+        broken = [e.span.start for e in self.syntax_errors if e.span]
+        for place, statement in enumerate(self.script.statements, 1):
+            start = statement.span.start if statement.span else 0
+            number = place + sum(at < start for at in broken)
             try:
                 self.checked(statement)
             except ErrorList as errors:
