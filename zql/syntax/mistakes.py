@@ -33,6 +33,7 @@ _CLOSING = frozenset(_OPENING.values())
 _COMPARISONS = frozenset(
     {"EQUAL", "SAME", "NOT_EQUAL", "BANG_EQUAL", "LESSTHAN", "AT_MOST", "MORETHAN", "AT_LEAST"}
 )
+_SET_WORDS = frozenset({"UNION", "INTERSECT", "EXCEPT", "ALL", "DISTINCT", "NAME"})
 _RANGES = frozenset({"IN", "LIKE", "ILIKE", "GLOB", "SIMILAR", "BETWEEN", "TILDE", "NOT"})
 
 OTHER_LANGUAGES = {
@@ -106,6 +107,11 @@ class Place:
         return self.name() == "IDENT" or self.name() in KEYWORDS
 
     @property
+    def is_value(self) -> bool:
+        """Whether the token is a literal, a parameter or a plain name."""
+        return self.name() in ("IDENT", "QUOTED_IDENT", "NUMBER", "STRING", "PARAMETER")
+
+    @property
     def at_end(self) -> bool:
         """Whether it is the end of the statement that came too early."""
         return self.at >= self.last or self.name() == "SEMICOLON"
@@ -128,11 +134,15 @@ class Place:
         ]
         return "\n" in between
 
+    def kind_of(self, at: int) -> str:
+        """The terminal of a token by its place in the list."""
+        return self._tables.terminals[max(self.tokens.kinds[at], 0)]
+
     def open_bracket(self) -> int | None:
         """The innermost bracket that is open before the token."""
         stack = []
         for at in range(self.first, min(self.at, self.last)):
-            name = self._tables.terminals[max(self.tokens.kinds[at], 0)]
+            name = self.kind_of(at)
             if name in _OPENING:
                 stack.append(at)
             elif name in _CLOSING and stack:
@@ -185,7 +195,7 @@ def _generic(place: Place) -> ParseError:
     if place.at_end:
         return place.error("S102", "the statement ends too early", label=label)
     hint = None
-    if place.name() in ("IDENT", "QUOTED_IDENT", "NUMBER", "STRING", "PARAMETER"):
+    if place.is_value:
         if "COMMA" in place.expected:
             hint = "is a comma missing before it?"
     elif place.name(-1) == "COMMA":
@@ -223,12 +233,19 @@ def _no_token(place: Place) -> ParseError | None:
             f'the string ends before "{_short(place.text())}"',
             "a quote inside a string is written twice: 'it''s'",
         )
+    comment_end = place.name() == "STAR" and place.text(1).startswith("/")
+    if comment_end and place.tokens.starts[place.at + 1] == place.tokens.ends[place.at]:
+        return place.error(
+            "S104", '"*/" ends no comment', "comments do not nest: the first */ ended the comment"
+        )
     return place.tokens.errors.get(place.at) if place.at < place.last else None
 
 
 def _brackets(place: Place) -> ParseError | None:
     opened = place.open_bracket()
-    if place.at_end and opened is not None:
+    closing = _OPENING.get(place.kind_of(opened)) if opened is not None else None
+    cut_off = place.at_end or (place.name() == "PIPE" and closing in place.expected.names)
+    if cut_off and opened is not None:
         text = place.tokens.text(opened)
         return place.error(
             "S108", f'"{text}" is never closed', span=place.tokens.span(opened), label="opened here"
@@ -238,7 +255,7 @@ def _brackets(place: Place) -> ParseError | None:
     if opened is None:
         return place.error("S108", f'"{place.text()}" closes nothing', label="no bracket is open")
     bracket = place.tokens.text(opened)
-    if place.name() != _OPENING[place._tables.terminals[place.tokens.kinds[opened]]]:  # noqa: SLF001
+    if place.name() != closing:
         line = place.tokens.span(opened).line
         return place.error(
             "S108", f'"{place.text()}" does not close the "{bracket}" of line {line}'
@@ -366,7 +383,8 @@ def _clauses(place: Place) -> ParseError | None:
     if word == "AS" and not place.begins_line:
         return None
     if word in OPERATORS or word in PLANNED_OPERATORS:
-        return place.error("S114", f'"|>" is missing before {word}', f"write |> {word}")
+        operator = "ORDER BY" if word == "ORDER" else word
+        return place.error("S114", f'"|>" is missing before {operator}', f"write |> {operator}")
     return None
 
 
@@ -387,6 +405,12 @@ def _comparison(place: Place) -> ParseError | None:
 
 
 def _strings(place: Place) -> ParseError | None:
+    if place.name() == "STRING" and place.name(-1) == "STRING" and place.name(-2) == "FROM":
+        return place.error(
+            "S117",
+            "two paths stand side by side",
+            f"a list of paths is [{place.text(-1)}, {place.text()}]",
+        )
     if place.name() == "STRING" and place.name(-1) == "STRING":
         return place.error(
             "S117",
@@ -430,7 +454,9 @@ def _planned(place: Place) -> ParseError | None:
     before, word = place.word(-1), place.word()
     if before == "CREATE" and word in ("VIEW", "TABLE", "FUNCTION"):
         return place.error(
-            "S113", f"what CREATE makes lives as long as the script", f"write CREATE TEMP {word}"
+            "S101",
+            "CREATE needs TEMP: what it makes lives as long as the script",
+            f"write CREATE TEMP {word}",
         )
     if before in ("TEMP", "TEMPORARY") and word in ("TABLE", "FUNCTION"):
         hint = (
@@ -464,6 +490,16 @@ def _forms(place: Place) -> ParseError | None:
     if before == "DISTINCT" and word == "ON":
         return place.error(
             "S115", "SELECT has no DISTINCT ON", "write |> DISTINCT ON (key) |> SELECT .."
+        )
+    if before == "IS" and place.expected.names >= {"NULL", "TRUE"} and place.is_value:
+        return place.error(
+            "S120",
+            "IS tests for NULL, TRUE, FALSE and DISTINCT FROM",
+            f"write = {_short(place.text())}, or IS NOT DISTINCT FROM {_short(place.text())}",
+        )
+    if word == "FROM" and "LPAR" in place.expected and before in _SET_WORDS:
+        return place.error(
+            "S120", "the other query stands in parentheses", "write (FROM ..)"
         )
     if before == "BY" and word == "ALL":
         return place.error("S120", f"{place.word(-2)} BY ALL is not supported", "name the columns")
