@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import IO, Any, cast
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import IO, cast
 
 from zql.errors import UsageError, did_you_mean, nearest
+from zql.tree import node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Compression:
     """A compression: its name, the suffixes that tell it, and what DuckDB calls it.
 
@@ -99,40 +102,82 @@ def reader(file: IO[bytes], compression: Compression) -> IO[bytes]:
     return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
 
 
-def writer(file: Any, compression: Compression, level: int | None = None) -> Any:
-    """A stream that packs what is written to it. The bytes depend on nothing but the data.
+def packer(compression: Compression, level: int | None = None) -> Callable[[bytes], bytes]:
+    """A function that packs bytes into a member (frame, stream) of its own.
 
-    Closing it does not close `file`.
+    Members one behind the other are a file of that compression. What is packed depends on nothing
+    but the bytes: no name and no time is in it.
     """
     if compression is GZIP:
         import gzip
 
-        # No name and no time in the header: the same rows give the same bytes.
-        return gzip.GzipFile(
-            filename="", mode="wb", compresslevel=level or 6, fileobj=file, mtime=0
-        )
+        return lambda data: gzip.compress(data, 6 if level is None else level, mtime=0)
     if compression is XZ:
         import lzma
 
-        return lzma.LZMAFile(file, "wb", preset=level)
+        return lambda data: lzma.compress(data, preset=level)
     if compression is BZIP2:
         import bz2
 
-        return bz2.BZ2File(file, "wb", compresslevel=level or 9)
+        return lambda data: bz2.compress(data, 9 if level is None else level)
     import pyarrow as pa
 
-    codec = pa.Codec("zstd", compression_level=level or 3)
-    return pa.CompressedOutputStream(pa.PythonFile(_Unclosed(file), "w"), codec)
+    codec = pa.Codec("zstd", compression_level=3 if level is None else level)
+    return lambda data: bytes(codec.compress(data, asbytes=True))
 
 
-class _Unclosed:
-    """A file that pyarrow may write to but not close."""
+def writer(
+    file: IO[bytes], compression: Compression, level: int | None = None
+) -> IO[bytes] | PackedWriter:
+    """What to write to so that `file` holds packed bytes; the file itself when there is no packing.
 
-    closed = False
+    Closing a `PackedWriter` writes the rest and leaves the file open.
+    """
+    return file if compression is NONE else PackedWriter(file, packer(compression, level))
 
-    def __init__(self, file: Any) -> None:
-        self.write = file.write
-        self.flush = file.flush
+
+class PackedWriter:
+    """Packs blocks of a fixed size in threads of its own, and writes them in order.
+
+    The blocks are members of their own, so the bytes do not depend on how the data came.
+    """
+
+    BLOCK = 4 << 20
+
+    def __init__(self, file: IO[bytes], pack: Callable[[bytes], bytes]) -> None:
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        self._file = file
+        self._pack = pack
+        self._block = bytearray()
+        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        self._pool = ThreadPoolExecutor(self._threads)
+        self._packed: deque[Future[bytes]] = deque()
+        self._empty = True
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Takes bytes; writes what is packed by now."""
+        view = memoryview(data)
+        while view:
+            room = self.BLOCK - len(self._block)
+            self._block += view[:room]
+            view = view[room:]
+            if len(self._block) == self.BLOCK:
+                self._submit()
+
+    def _submit(self) -> None:
+        self._packed.append(self._pool.submit(self._pack, bytes(self._block)))
+        self._block.clear()
+        self._empty = False
+        if len(self._packed) > self._threads:
+            self._file.write(self._packed.popleft().result())
 
     def close(self) -> None:
-        """Leaves the file open."""
+        """Writes the rest; the file stays open. A file without bytes is one empty member."""
+        try:
+            if self._block or self._empty:
+                self._submit()
+            while self._packed:
+                self._file.write(self._packed.popleft().result())
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.schema import Field, InputFile, Schema
-from zql.storage import files, hive, registry
+from zql.storage import files, hive, registry, scan
 from zql.storage import options as option_names
 from zql.storage.format import Format, ReadColumn, SqlEngine
+from zql.tree import node
 
 VIRTUAL = {"filename": "VARCHAR", "file_row_number": "BIGINT"}
 """Columns that every table of files has on demand, unless the files have their own."""
 _KINDS = {"filename": "filename", "file_row_number": "row"}
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Dataset:
     """Files of one format. `schema` holds the columns of the files, then those of the folders."""
 
@@ -57,7 +58,8 @@ def open_dataset(
     if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
         chosen = registry.format_of_all(inputs)
     options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
-    schema = chosen.schema(inputs, options, engine, columns)
+    with chosen.opened(inputs, options) as source:
+        schema = chosen.schema(scan.files_of(source), options, engine, columns)
     folders = Schema()
     if options.get("hive_partitioning", True):
         folders = hive.folder_schema(inputs, schema.names)

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import UsageError, did_you_mean, nearest
 from zql.schema import Field, InputFile, Schema
-from zql.storage import delimited_evidence, delimited_read, files, scan
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+from zql.storage import (
+    delimited_evidence,
+    delimited_read,
+    delimited_write,
+    files,
+    lines,
+    scan,
+)
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,9 +92,9 @@ class DelimitedFormat:
     def splits(
         self,
         files: Sequence[InputFile],
-        options: Mapping[str, Any],  # noqa: ARG002
-        target_bytes: int,  # noqa: ARG002
-        engine: SqlEngine,  # noqa: ARG002
+        options: Mapping[str, Any],
+        target_bytes: int,
+        engine: SqlEngine,
     ) -> list[Split]:
         """See `Format`: whole files, since a quoted value may hold a line end."""
         return [Split(file) for file in files]
@@ -98,7 +105,7 @@ class DelimitedFormat:
         source: Source,
         options: Mapping[str, Any],
         *,
-        number_rows: bool = False,  # noqa: ARG002
+        number_rows: bool = False,
     ) -> Iterator[Source]:
         """See `Format`."""
         with files.readable(scan.files_of(source), options) as found:
@@ -109,7 +116,7 @@ class DelimitedFormat:
         source: Source,
         columns: Sequence[ReadColumn],
         options: Mapping[str, Any],
-        engine: SqlEngine,  # noqa: ARG002
+        engine: SqlEngine,
     ) -> str:
         """See `Format`."""
         dialect = self.dialect(options)
@@ -123,25 +130,55 @@ class DelimitedFormat:
             [delimited_read.select(run, headers[run[0]], columns, dialect, None) for run in runs]
         )
 
+    def output_sql(
+        self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
+    ) -> str:
+        """See `Format`: lines as one column of BLOBs."""
+        return delimited_write.output_sql(query, columns, self.dialect(options))
+
     def copy_options(
         self,
+        columns: Sequence[WriteColumn],
         options: Mapping[str, Any],
-        compression: str | None,  # noqa: ARG002
+        compression: str | None,
     ) -> str | None:
-        """See `Format`."""
-        return None
+        """See `Format`: only uncompressed, where DuckDB's bytes are ours; without the header."""
+        plain = compression in {None, "none"} and not options.get("header", True)
+        return lines.COPY_OPTIONS if plain else None
 
     def writer(
-        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+        self,
+        path: str,
+        columns: Sequence[WriteColumn],
+        schema: pa.Schema,
+        options: Mapping[str, Any],
+        compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
-        raise NotImplementedError
+        head = delimited_write.header(columns, self.dialect(options))
+        return lines.LineWriter(path, compression, options.get("compression_level"), head)
+
+    def concatenate(
+        self,
+        parts: Sequence[str],
+        target: str,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> None:
+        """See `Format`."""
+        head = delimited_write.header(columns, self.dialect(options))
+        lines.concatenate(parts, target, compression, options.get("compression_level"), len(head))
+
+    def part_compression(self, compression: str | None) -> str | None:
+        """See `Format`: parts are plain, and packed when they are joined."""
+        return None
 
     def explain_failure(
         self,
         files: Sequence[InputFile],
         options: Mapping[str, Any],
-        message: str,  # noqa: ARG002
+        message: str,
     ) -> Exception | None:
         """See `Format`."""
         return None

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import IO, Any, cast
 
@@ -77,7 +75,7 @@ def expand(
     for path in paths:
         if not path:
             raise UsageError("an empty path", code="U622")
-        listing = _Remote(path, storage_options) if protocol(path) else _Local()
+        listing = _listing(path, storage_options)
         for file in _expand_one(local_path(path), listing, tuple(s.lower() for s in suffixes)):
             found.setdefault(file.path, file)
     return list(found.values())
@@ -372,6 +370,8 @@ def _anonymous() -> tuple[int, str]:
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("zql", os.MFD_CLOEXEC)
         return descriptor, f"/proc/self/fd/{descriptor}"
+    import tempfile
+
     return tempfile.mkstemp(prefix="zql-")
 
 
@@ -404,6 +404,9 @@ def readable(
 def _unpacked(
     file: InputFile, packed: compression.Compression, storage_options: Options | None
 ) -> Iterator[str]:
+    import shutil
+    import tempfile
+
     descriptor, path = tempfile.mkstemp(prefix="zql-")
     try:
         with open(descriptor, "wb") as copy, open_binary(file, storage_options) as stored:
@@ -418,3 +421,125 @@ def _unpacked(
         yield path
     finally:
         os.unlink(path)
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+
+def staging_path(target: str) -> str:
+    """A local path for a file that `publish` will give its name: beside a local target, so that
+    the last step is a rename, under a name that readers pass over. Its folder is made.
+    """
+    path = local_path(target)
+    if protocol(path):
+        import tempfile
+
+        descriptor, name = tempfile.mkstemp(prefix="zql-")
+        os.close(descriptor)
+        return name
+    folder = os.path.dirname(path)
+    try:
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return os.path.join(folder, f".zql-{os.urandom(8).hex()}.tmp")
+
+
+def publish(staged: str, target: str, storage_options: Options | None = None) -> int:
+    """Gives a finished file its name, in one step, in place of what was there; its size in bytes.
+
+    The file must have been synced. Raises `StorageError`; then the target is as it was.
+    """
+    path = local_path(target)
+    try:
+        size = os.path.getsize(staged)
+        if protocol(path):
+            filesystem(path, storage_options).put_file(staged, path)
+            os.unlink(staged)
+        else:
+            os.replace(staged, path)
+            _sync_folder(os.path.dirname(path))
+    except StorageError:
+        discard(staged)
+        raise
+    except Exception as error:  # noqa: BLE001  every driver has errors of its own
+        discard(staged)
+        raise unwritable(target, error) from None
+    return size
+
+
+def discard(staged: str) -> None:
+    """Removes a file that will not be published; none is no error."""
+    with suppress(FileNotFoundError):
+        os.unlink(staged)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unwritable(path: str, error: Exception) -> StorageError:
+    """The error for a path that cannot be written."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return StorageError(f"cannot write {shown(path)}: {_clean(reason)}", code="R727")
+
+
+def write_whole(target: str, data: bytes, storage_options: Options | None = None) -> None:
+    """Writes a small file in one step, in place of what was there."""
+    staged = staging_path(target)
+    try:
+        with open(staged, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        discard(staged)
+        raise unwritable(target, error) from None
+    publish(staged, target, storage_options)
+
+
+def read_whole(path: str, storage_options: Options | None = None) -> bytes | None:
+    """A small file; None when there is none."""
+    found = stat_file(path, storage_options)
+    if found is None:
+        return None
+    with open_binary(found, storage_options) as stream:
+        return stream.read()
+
+
+def stat_file(path: str, storage_options: Options | None = None) -> InputFile | None:
+    """The file of exactly this path; None when there is none, or it is a folder."""
+    path = local_path(path)
+    listing = _listing(path, storage_options)
+    found = listing.stat(path)
+    return None if found is None or listing.is_folder(path) else found
+
+
+def list_folder(folder: str, storage_options: Options | None = None) -> list[InputFile]:
+    """All files right in a folder, hidden ones too, in byte order; none when it is not there."""
+    path = local_path(folder)
+    listed = _listing(path, storage_options).files(path)
+    return sorted((f for _, f in listed), key=lambda f: os.fsencode(f.path))
+
+
+def remove(path: str, storage_options: Options | None = None) -> None:
+    """Removes a file; none is no error."""
+    path = local_path(path)
+    try:
+        if protocol(path):
+            filesystem(path, storage_options).rm_file(path)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except Exception as error:  # noqa: BLE001  every driver has errors of its own
+        raise unwritable(path, error) from None
+
+
+def _listing(path: str, storage_options: Options | None) -> _Local | _Remote:
+    return _Remote(path, storage_options) if protocol(path) else _Local()

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zql.schema import DataType, InputFile, Schema
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Split:
     """A part of a file that one task reads: bytes of JSONL, rows of Parquet, else the whole.
 
@@ -31,7 +31,7 @@ class Split:
     first_row: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ReadColumn:
     """A column to read: `alias` in the SQL, exact `source` name in the file, `type` wanted.
 
@@ -44,7 +44,16 @@ class ReadColumn:
     kind: str = "data"
 
 
-@dataclass(frozen=True, slots=True)
+@node
+class WriteColumn:
+    """A column to write: `alias` in the query, `name` in the file, `type` in DuckDB's words."""
+
+    alias: str
+    name: str
+    type: DataType
+
+
+@node
 class WrittenFile:
     """A finished output file."""
 
@@ -61,10 +70,16 @@ class SqlEngine(Protocol):
 
 
 class RowWriter(Protocol):
-    """Writes Arrow batches of one file; the path is already a temporary one."""
+    """Writes Arrow batches of one file; the path is already a temporary one.
+
+    The bytes depend on the rows alone, not on how they were cut into batches.
+    """
+
+    rows: int
+    """Rows written so far."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Appends rows."""
+        """Appends rows of the query that `Format.output_sql` made."""
 
     def close(self) -> None:
         """Finishes the file and syncs it to disk. Without rows it is still a readable file."""
@@ -91,8 +106,8 @@ class Format(Protocol):
     ) -> Schema:
         """Columns of the union of the files by name, types widened; every row counts.
 
-        With `columns` only these need be found; others may be left out. Columns that come from
-        `key=value` folders are not the format's business (see `hive`).
+        The files are as `opened` gives them. With `columns` only these need be found; others may be
+        left out. Columns from `key=value` folders are not the format's business (see `hive`).
         """
 
     def splits(
@@ -123,13 +138,51 @@ class Format(Protocol):
     ) -> str:
         """A parenthesised SELECT that gives the columns under their aliases, rows in order."""
 
-    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
-        """The options of DuckDB's COPY for this format; None when COPY cannot write it."""
+    def output_sql(
+        self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
+    ) -> str:
+        """A query's rows in the form that `writer` and COPY with `copy_options` take, in order."""
+
+    def copy_options(
+        self,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> str | None:
+        """The options of a COPY of `output_sql` that gives the same bytes as `writer`.
+
+        None when there is no such COPY.
+        """
 
     def writer(
-        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+        self,
+        path: str,
+        columns: Sequence[WriteColumn],
+        schema: pa.Schema,
+        options: Mapping[str, Any],
+        compression: str | None,
     ) -> RowWriter:
-        """Opens a writer on a local path."""
+        """Opens a writer on a local path; `schema` is that of the batches of `output_sql`.
+
+        `compression` is a name of `compression.COMPRESSIONS`; None and `none` are the same. In
+        Parquet it is that of the pages.
+        """
+
+    def concatenate(
+        self,
+        parts: Sequence[str],
+        target: str,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> None:
+        """Makes one file of parts in their order; all are local paths, `target` a temporary one.
+
+        The parts were written with `part_compression`.
+        """
+
+    def part_compression(self, compression: str | None) -> str | None:
+        """The compression for parts that `concatenate` will join into a file with this one."""
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote, unquote
 
 from zql.schema import Field, InputFile, Schema
 
@@ -13,6 +12,10 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 def folder_values(path: str) -> dict[str, str | None]:
     """Keys and values of the folders of a path, outermost first; percent codes are decoded."""
+    if "=" not in path:
+        return {}
+    from urllib.parse import unquote
+
     found: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         key, equals, value = part.partition("=")
@@ -35,4 +38,6 @@ def folder_schema(files: Sequence[InputFile], taken: Sequence[str] = ()) -> Sche
 
 def folder_name(key: str, value: str | None) -> str:
     """The folder for a value, as DuckDB writes it."""
+    from urllib.parse import quote
+
     return quote(key, safe="") + "=" + (NULL if value is None else quote(value, safe=""))

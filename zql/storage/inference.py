@@ -15,11 +15,12 @@ so that the schema of a union never depends on the order of its files. The rules
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, cast
 
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
+from zql.tree import node
 
 EXACT = 2**53
 """Integers up to this size are exact in a DOUBLE."""
@@ -29,7 +30,7 @@ MOST_FIELDS = 200
 """An object with more different keys than this is a map."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Evidence:
     """Kinds of the non-null values of one column, and what decides between number types.
 
@@ -217,10 +218,13 @@ def of_float_text(text: str) -> Evidence:
     return Evidence(floats=True, float_digits=len(whole), float_scale=len(fraction))
 
 
+_NAMES = tuple(f.name for f in fields(cast("Any", Evidence)))
+
+
 def as_json(e: Evidence) -> dict[str, Any]:
     """The evidence as plain values for the schema cache; what is at its default is left out."""
     out: dict[str, Any] = {}
-    for name in Evidence.__slots__:
+    for name in _NAMES:
         value = getattr(e, name)
         if value == getattr(NOTHING, name):
             continue

@@ -6,10 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import StorageError
 from zql.schema import Field, InputFile, Schema
-from zql.storage import compression, files, inference, jsonl_evidence, jsonl_read, scan
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+from zql.storage import (
+    compression,
+    files,
+    inference,
+    jsonl_evidence,
+    jsonl_read,
+    jsonl_write,
+    lines,
+    scan,
+)
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +36,11 @@ class JsonlFormat:
         "sample_size": "BIGINT",
         "hive_partitioning": "BOOLEAN",
     }
-    write_options: Mapping[str, str] = {"compression": "VARCHAR", "compression_level": "BIGINT"}
+    write_options: Mapping[str, str] = {
+        "compression": "VARCHAR",
+        "compression_level": "BIGINT",
+        "nan": "VARCHAR",
+    }
 
     def schema(
         self,
@@ -61,7 +73,7 @@ class JsonlFormat:
         files: Sequence[InputFile],
         options: Mapping[str, Any],
         target_bytes: int,
-        engine: SqlEngine,  # noqa: ARG002
+        engine: SqlEngine,
     ) -> list[Split]:
         """See `Format`: plain files at line ends, packed ones whole."""
         found = []
@@ -92,7 +104,7 @@ class JsonlFormat:
         source: Source,
         columns: Sequence[ReadColumn],
         options: Mapping[str, Any],
-        engine: SqlEngine,  # noqa: ARG002
+        engine: SqlEngine,
     ) -> str:
         """See `Format`."""
         found = scan.files_of(source)
@@ -106,15 +118,46 @@ class JsonlFormat:
             parts = [jsonl_read.select(run, columns, options) for run in runs]
         return scan.union_all(parts)
 
-    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
-        """See `Format`."""
-        return None
+    def output_sql(
+        self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
+    ) -> str:
+        """See `Format`: lines as one column of BLOBs."""
+        return jsonl_write.output_sql(query, columns, options)
+
+    def copy_options(
+        self,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> str | None:
+        """See `Format`: only uncompressed, where DuckDB's bytes are ours."""
+        return lines.COPY_OPTIONS if compression in {None, "none"} else None
 
     def writer(
-        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+        self,
+        path: str,
+        columns: Sequence[WriteColumn],
+        schema: pa.Schema,
+        options: Mapping[str, Any],
+        compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
-        raise NotImplementedError
+        return lines.LineWriter(path, compression, options.get("compression_level"))
+
+    def concatenate(
+        self,
+        parts: Sequence[str],
+        target: str,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> None:
+        """See `Format`."""
+        lines.concatenate(parts, target, compression, options.get("compression_level"))
+
+    def part_compression(self, compression: str | None) -> str | None:
+        """See `Format`: parts are plain, and packed when they are joined."""
+        return None
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
@@ -137,6 +180,3 @@ def _cut(file: InputFile, target_bytes: int) -> list[Split]:
             found.append(Split(file, start, stop))
             start = stop
     return found
-
-
-__all__ = ["JsonlFormat", "StorageError"]

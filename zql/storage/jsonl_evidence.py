@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zql.expr.sql import quote_identifier, quote_literal
@@ -62,9 +63,7 @@ def evidence_of(
 
 
 def _without_nested(e: Evidence) -> Evidence:
-    import dataclasses
-
-    return dataclasses.replace(e, items=None, fields=None)
+    return replace(e, items=None, fields=None)
 
 
 def _values(run: Sequence[InputFile], options: Mapping[str, Any], keys: Sequence[str]) -> str:

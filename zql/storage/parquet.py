@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import Field, InputFile, Schema
-from zql.storage import files, scan, widening
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine
+from zql.storage import files, parquet_join, parquet_write, scan, widening
+from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class ParquetFormat:
     def schema(
         self,
         files: Sequence[InputFile],
-        options: Mapping[str, Any],  # noqa: ARG002
+        options: Mapping[str, Any],
         engine: SqlEngine,
         columns: Sequence[str] | None = None,
     ) -> Schema:
@@ -49,7 +49,7 @@ class ParquetFormat:
     def splits(
         self,
         files: Sequence[InputFile],
-        options: Mapping[str, Any],  # noqa: ARG002
+        options: Mapping[str, Any],
         target_bytes: int,
         engine: SqlEngine,
     ) -> list[Split]:
@@ -74,7 +74,7 @@ class ParquetFormat:
         source: Source,
         options: Mapping[str, Any],
         *,
-        number_rows: bool = False,  # noqa: ARG002
+        number_rows: bool = False,
     ) -> Iterator[Source]:
         """See `Format`: DuckDB reads Parquet as it is."""
         yield source
@@ -83,7 +83,7 @@ class ParquetFormat:
         self,
         source: Source,
         columns: Sequence[ReadColumn],
-        options: Mapping[str, Any],  # noqa: ARG002
+        options: Mapping[str, Any],
         engine: SqlEngine,
     ) -> str:
         """See `Format`."""
@@ -95,15 +95,49 @@ class ParquetFormat:
         runs = scan.runs(found, lambda f: tables[f.path])
         return scan.union_all([_select(run, tables[run[0].path], columns, span) for run in runs])
 
-    def copy_options(self, options: Mapping[str, Any], compression: str | None) -> str | None:
+    def output_sql(
+        self,
+        query: str,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+    ) -> str:
         """See `Format`."""
+        return parquet_write.output_sql(query, columns)
+
+    def copy_options(
+        self,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> str | None:
+        """See `Format`: none, since COPY's row groups depend on its threads."""
         return None
 
     def writer(
-        self, path: str, schema: pa.Schema, options: Mapping[str, Any], compression: str | None
+        self,
+        path: str,
+        columns: Sequence[WriteColumn],
+        schema: pa.Schema,
+        options: Mapping[str, Any],
+        compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
-        raise NotImplementedError
+        return parquet_write.ParquetWriter(path, columns, schema, options, compression)
+
+    def concatenate(
+        self,
+        parts: Sequence[str],
+        target: str,
+        columns: Sequence[WriteColumn],
+        options: Mapping[str, Any],
+        compression: str | None,
+    ) -> None:
+        """See `Format`: row groups are copied as they are."""
+        parquet_join.concatenate(parts, target)
+
+    def part_compression(self, compression: str | None) -> str | None:
+        """See `Format`."""
+        return compression
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
@@ -112,7 +146,7 @@ class ParquetFormat:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class _Column:
     """A top-level column of a file: its own name, DuckDB's name for it, DuckDB's type."""
 

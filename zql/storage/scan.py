@@ -77,21 +77,24 @@ def canonical_types(
 
     The user's text reaches DuckDB as data only.
     """
-    found = {}
-    for name, text in columns.items():
-        try:
-            rows = engine.rows(
-                f"SELECT typeof(json_transform('null', {quote_literal(json.dumps(text))}))"
-            )
-        except Exception as error:  # noqa: BLE001  the engine has its own errors
-            reason = str(error).splitlines()[0]
+    if not columns:
+        return {}
+    calls = [
+        f"typeof(json_transform('null', {quote_literal(json.dumps(t))}))" for t in columns.values()
+    ]
+    try:
+        found = engine.rows(f"SELECT {', '.join(calls)}")[0]
+    except Exception as error:
+        if len(columns) == 1:
+            [(name, text)] = columns.items()
             raise UsageError(
                 f'option "{option}": "{text}" is no type, for column "{name}"',
                 code="U613",
-                notes=(reason,),
+                notes=(str(error).splitlines()[0],),
             ) from None
-        found[name] = str(rows[0][0])
-    return found
+        # One by one, to find the one that is wrong.
+        found = tuple(canonical_types({n: t}, engine, option)[n] for n, t in columns.items())
+    return dict(zip(columns, map(str, found), strict=True))
 
 
 def empty(columns: Sequence[ReadColumn]) -> str:
