@@ -318,12 +318,11 @@ def _index(node: ex.Index, of: Texts) -> str:
 
 @renders(ex.Slice)
 def _slice(node: ex.Slice, of: Texts) -> str:
-    parts = [of(node.start) if node.start is not None else ""]
-    parts.append(of(node.stop) if node.stop is not None else "")
-    if node.step is not None:
-        parts.append(of(node.step))
-    # A space keeps two colons from becoming the sign of a cast.
-    return f"{of(node.operand, POSTFIX)}[{' : '.join(parts).strip()}]"
+    parts = [node.start, node.stop] + ([] if node.step is None else [node.step])
+    texts = [of(part) if part is not None else "" for part in parts]
+    # Spaces keep two colons from becoming the sign of a cast.
+    inside = " ".join([word for text in texts for word in (":", text) if word][1:])
+    return f"{of(node.operand, POSTFIX)}[{inside}]"
 
 
 # ---- calls and windows -------------------------------------------------------------------------
