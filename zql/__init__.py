@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
-    from zql.query import Query, Result
+    from zql.queries import Query, Result
     from zql.session import Session
 
 __version__ = "0.1.0"
@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Query": "zql.query",
-    "Result": "zql.query",
+    "Query": "zql.queries",
+    "Result": "zql.queries",
     "RunReport": "zql.execution.report",
     "Session": "zql.session",
     "default_session": "zql.session",

@@ -22,7 +22,7 @@ from zql.parameters import CommandLineValue, check_names, declare, undeclared
 from zql.physical.fuse import fuse_steps
 from zql.physical.plan import PhysicalPlan
 from zql.physical.split import split
-from zql.query import Query, schema_of
+from zql.queries import Query, schema_of
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source, Span
 from zql.syntax import ast

@@ -1,0 +1,122 @@
+"""The documents about the code name what is there, and all of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from zql.optimizer.optimizer import BATCHES
+from zql.session import ALL_RULES
+from zql.settings_text import SETTINGS
+from zql.syntax.keywords import RESERVED
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
+RULES = {rule.__name__ for batch in BATCHES for rule in batch.rules}
+PATH = re.compile(r"`((?:zql|tests|grammar|docs|examples|\.ci)/[\w./-]*)`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#([^)]*))?\)|\]\(#([^)]+)\)")
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def table(page, heading):
+    """The first cells, without backticks, of the first table behind a heading or a table's head."""
+    rows = page[page.index(heading) :].split("\n")
+    cells = [line.split("|")[1].strip().strip("`") for line in rows if line.startswith("|")]
+    body = cells[2:]
+    end = next((i for i, line in enumerate(rows[1:], 1) if cells and not line.startswith("|")), 0)
+    return body[: end - 2] if rows[0].startswith("|") else body
+
+
+def folders():
+    return {
+        path.name
+        for path in (ROOT / "zql").iterdir()
+        if path.is_dir() and any(path.glob("*.py"))
+    }
+
+
+def test_each_folder_has_its_row():
+    assert set(table(text("docs/architecture.md"), "| Folder |")) == folders()
+
+
+def test_modules_beside_the_folders_are_listed():
+    listed = set(re.findall(r"`zql/(\w+)\.py`", text("docs/architecture.md")))
+    modules = {path.stem for path in (ROOT / "zql").glob("*.py")}
+    assert modules - listed == {"__init__", "__main__"}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_in_backticks_exist(page):
+    missing = [name for name in PATH.findall(page.read_text()) if not (ROOT / name).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    broken = []
+    for target, anchor, own in LINK.findall(page.read_text()):
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or ((anchor or own) and (anchor or own) not in anchors(file)):
+            broken.append(target or own)
+    assert not broken
+
+
+def anchors(page):
+    """The anchors that GitHub makes of a page's headings."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_each_rule_has_a_file_of_its_name():
+    files = {path.stem for path in (ROOT / "zql/optimizer/rules").glob("*.py")} - {"__init__"}
+    assert files == RULES
+
+
+def test_each_rule_has_golden_plans():
+    golden = {path.stem for path in (ROOT / "tests/plans").glob("*.test")}
+    assert RULES | ALL_RULES <= golden
+
+
+def test_golden_plans_of_rules_have_their_rule():
+    """Files named as rules are (verb_object): those of operators are one word or end in one."""
+    written = {path.stem for path in (ROOT / "tests/plans").glob("*.test")}
+    operators = set(re.findall(r"^\s+case ast\.(\w+)\(\)", text("zql/logical/binder.py"), re.M))
+    names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in operators}
+    others = {"from", "describe", "map", "as"}
+    assert written - names - others <= RULES | ALL_RULES
+
+
+def test_each_rule_is_described():
+    page = text("docs/architecture.md")
+    assert set(re.findall(r"^\| `(\w+)` \|", page[page.index("| Rule |") :], re.M)) == (
+        RULES | ALL_RULES
+    )
+
+
+def test_reserved_words_are_those_of_the_manual():
+    page = text("docs/language.md")
+    block = page[page.index("    ALL AND ANY") :].split("\n\n")[0]
+    assert set(block.split()) == RESERVED
+
+
+def test_settings_are_those_of_the_manual():
+    page = text("docs/language.md")
+    names = re.findall(r"^\| `(\w+)` \|", page[page.index("## Settings") :], re.M)
+    assert set(names) == {*SETTINGS, "optimizer", "disabled_rules"}
+    assert len(names) == len(set(names))
+
+
+def test_decisions_are_numbered():
+    names = sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+    for name in names:
+        title = text(f"docs/decisions/{name}").split("\n")[0]
+        assert title.startswith(f"# {int(name[:4])}. "), name
