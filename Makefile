@@ -1,6 +1,6 @@
 # Development tasks. PYTHON is the interpreter of an environment with '.[test,examples]' installed.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
-SOURCES = zql tests examples
+SOURCES = zql tests examples .ci
 
 .PHONY: help check format test golden docs sizes
 

@@ -8,6 +8,7 @@ SHOWN = 10
 
 
 def main(root: Path) -> None:
+    """Prints both lists for the Python files below a folder."""
     files, functions = [], []
     for path in sorted(root.rglob("*.py")):
         source = path.read_text(encoding="utf-8")

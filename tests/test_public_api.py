@@ -65,5 +65,7 @@ def test_every_error_is_a_zql_error():
 def test_importing_loads_nothing_heavy():
     script = "import sys, zql; print([m for m in ('duckdb', 'pyarrow', 'joblib', 'lark', 'fsspec', "
     script += "'numpy', 'click') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

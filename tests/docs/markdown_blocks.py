@@ -97,7 +97,7 @@ class Page:
         assert lines == list(block.lines), f"{block.place} is not what was printed:\n{printed}"
 
     def write(self) -> None:
-        """Puts the noted outputs into the page, the last one first so that lines keep their place."""
+        """Puts the noted outputs into the page, the last one first: lines keep their places."""
         lines = self.page.read_text(encoding="utf-8").split("\n")
         for block, new in reversed(self.changes):
             lines[block.line : block.line + len(block.lines)] = new
@@ -142,7 +142,10 @@ def _shell(command: str) -> Iterator[str]:
         encoding="utf-8",
         timeout=120,
         check=False,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
     )
     yield from done.stdout.rstrip("\n").split("\n") if done.stdout else ()
     if done.returncode:
