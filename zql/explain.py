@@ -131,7 +131,9 @@ def _sink(stage: Stage) -> list[str]:
         case Collect(names=names):
             return [f"Result: {', '.join(names)}"]
         case WriteFiles() as sink:
-            return [f"Write {sink.uri} ({sink.format}, mode {sink.mode}): {', '.join(sink.names)}"]
+            options = "".join(f", {name} {value}" for name, value in sink.options)
+            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options})"
+            return [f"{head}: {', '.join(sink.names)}"]
 
 
 def _columns(stage: Stage) -> tuple[ex.Column, ...]:

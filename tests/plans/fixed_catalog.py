@@ -33,7 +33,11 @@ class FixedCatalog(EngineCatalog):
     """`FROM 'docs.parquet'` is a table of TABLES in two files, whatever the folder holds."""
 
     def files(
-        self, patterns: Sequence[str], reader: str | None, options: Mapping[str, Any]
+        self,
+        patterns: Sequence[str],
+        reader: str | None,
+        options: Mapping[str, Any],
+        columns: frozenset[str] | None = None,
     ) -> FileTable:
         stem, _, suffix = patterns[0].partition(".")
         if stem not in TABLES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zql.errors import BindError
+from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
@@ -20,7 +20,10 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     binder = ExpressionBinder(context, (scope, *outer), siblings=siblings)
     keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
     made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
-    check_unique(context, keys + made, "AGGREGATE")
+    both = keys + made
+    check_unique(context, both, "AGGREGATE")
+    if len(both) < len(keys) + len(made):
+        raise ErrorList(context.errors)
     types = binder.types([m.expr for m in keys + made])
     columns = []
     for m, type_ in zip(keys + made, types, strict=True):

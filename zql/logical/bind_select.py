@@ -283,10 +283,10 @@ def first_aggregate(expr: ex.Expr) -> ex.Call | None:
     return None
 
 
-def check_unique(context: Context, made: Sequence[Made], operator: str) -> None:
-    """Two columns of one list with one name are an error that names both origins."""
+def check_unique(context: Context, made: list[Made], operator: str) -> None:
+    """Two columns of one list with one name are an error; the second one is taken out."""
     seen: dict[str, Made] = {}
-    for m in made:
+    for m in list(made):
         if m.name in seen:
             origins = [x.origin for x in (seen[m.name], m)]
             notes = (f"{origins[0]}.{m.name} and {origins[1]}.{m.name}",) if all(origins) else ()
@@ -299,6 +299,7 @@ def check_unique(context: Context, made: Sequence[Made], operator: str) -> None:
                     notes=notes,
                 )
             )
+            made.remove(m)
         seen.setdefault(m.name, m)
 
 

@@ -163,10 +163,22 @@ def _(p: lp.Distinct, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
-    below = r.wrapped(r.select(p.input)) if r.select(p.input).level else r.select(p.input)
+    # DuckDB's DISTINCT ON leaves ties to its threads: the place in the input decides them here.
+    place = quote_identifier(_free_name("place", p.columns))
+    names = ", ".join(quote_identifier(c.name) for c in p.columns)
+    numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
     on = ", ".join(r.sql(e) for e in p.on)
-    order = f"ORDER BY {on}, {sort_keys_sql(p.order, r.plan_sql)}" if p.order else ""
-    return replace(below, distinct=f"DISTINCT ON ({on}) ", order=order, level=_LIMIT)
+    order = f"{sort_keys_sql(p.order, r.plan_sql)}, " if p.order else ""
+    first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
+    text = f"SELECT {names}\nFROM (\n{_indent(numbered)}\n)\nQUALIFY {first}\nORDER BY {place}"
+    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+
+
+def _free_name(wanted: str, columns: tuple[Column, ...]) -> str:
+    taken = {c.name.casefold() for c in columns}
+    while wanted.casefold() in taken:
+        wanted += "_"
+    return wanted
 
 
 @_select.register
