@@ -4,9 +4,9 @@ import re
 
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 COMMON = """
-a an and are as at be but by can do each for from has have if in into is it its may must no not of on
-one only or other see set should so than that the then there these this to two use used was when where
-which will with you
+a an and are as at be but by can do each for from has have if in into is it its may must no not
+of on one only or other see set should so than that the then there these this to two use used
+was when where which will with you
 """
 COMMON_WORDS = frozenset(COMMON.split())
 
