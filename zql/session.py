@@ -352,6 +352,9 @@ class Session:
         return self.runner().probe(function, self.compile(limited).stages, record, keywords)
 
 
+RECURSION_LIMIT = 20_000
+"""Frames for walking plans; the parser's limits on depth keep their number far below."""
+
 ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
 """Every rule that can be switched off."""
 
@@ -408,6 +411,8 @@ class _Script:
     ) -> None:
         self.session = session
         self.checking = checking
+        # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
         self.syntax_errors: list[ParseError] = []
         if lenient:
             self.script, self.syntax_errors = parse_leniently(source)
