@@ -16,7 +16,7 @@ from zql.storage import (
     lines,
     scan,
 )
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,18 +133,21 @@ class DelimitedFormat:
     def output_sql(
         self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
     ) -> str:
-        """See `Format`: lines as one column of BLOBs."""
+        """See `Format`: lines as one column of text."""
         return delimited_write.output_sql(query, columns, self.dialect(options))
 
-    def copy_options(
+    def copy(
         self,
+        query: str,
         columns: Sequence[WriteColumn],
         options: Mapping[str, Any],
         compression: str | None,
-    ) -> str | None:
-        """See `Format`: only uncompressed, where DuckDB's bytes are ours; without the header."""
-        plain = compression in {None, "none"} and not options.get("header", True)
-        return lines.COPY_OPTIONS if plain else None
+    ) -> Copy | None:
+        """See `Format`: of plain files only, since packed ones would have other bytes."""
+        if compression not in {None, "none"}:
+            return None
+        select = delimited_write.copy_sql(query, columns, self.dialect(options))
+        return Copy(select, lines.COPY_OPTIONS, int(options.get("header", True)))
 
     def writer(
         self,

@@ -20,18 +20,21 @@ _NEVER_QUOTED = re.compile(
 _USUAL_DELIMITERS = ",;|\t"
 
 
-def output_sql(query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]) -> str:
-    """The lines of a query's rows as BLOBs, line ends included; without the header."""
+def output_sql(
+    query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any], end: str = "chr(10)"
+) -> str:
+    """The lines of a query's rows as text, `end` behind each; without the header."""
     values = [_value(c, options) for c in columns]
     delimiter = quote_literal(options["delimiter"])
     line = f" || {delimiter} || ".join(values) or "''"
-    return f"SELECT encode({line} || chr(10)) AS line FROM ({query})"
+    return f"SELECT {line} || {end} AS line FROM ({query})"
 
 
-def with_header(lines: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]) -> str:
-    """The same with the header as first row."""
-    head = header(columns, options)
-    return f"SELECT encode({quote_literal(head.decode())}) AS line UNION ALL ({lines})"
+def copy_sql(query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]) -> str:
+    """The lines without their ends, the header among them."""
+    body = output_sql(query, columns, options, "''")
+    head = header(columns, options).decode()
+    return f"SELECT {quote_literal(head[:-1])} AS line UNION ALL ({body})" if head else body
 
 
 def header(columns: Sequence[WriteColumn], options: Mapping[str, Any]) -> bytes:

@@ -69,6 +69,15 @@ class SqlEngine(Protocol):
         """Runs one statement; raises the engine's own error (its text holds DuckDB's message)."""
 
 
+@node
+class Copy:
+    """A COPY of `select` with `options`; it counts `extra_rows` more than there are rows."""
+
+    select: str
+    options: str
+    extra_rows: int = 0
+
+
 class RowWriter(Protocol):
     """Writes Arrow batches of one file; the path is already a temporary one.
 
@@ -141,17 +150,18 @@ class Format(Protocol):
     def output_sql(
         self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
     ) -> str:
-        """A query's rows in the form that `writer` and COPY with `copy_options` take, in order."""
+        """A query's rows in the form that `writer` takes, in order."""
 
-    def copy_options(
+    def copy(
         self,
+        query: str,
         columns: Sequence[WriteColumn],
         options: Mapping[str, Any],
         compression: str | None,
-    ) -> str | None:
-        """The options of a COPY of `output_sql` that gives the same bytes as `writer`.
+    ) -> Copy | None:
+        """A COPY that gives the same bytes as `writer` with the same rows; None when there is none.
 
-        None when there is no such COPY.
+        It writes to a local path, and needs `preserve_insertion_order`.
         """
 
     def writer(

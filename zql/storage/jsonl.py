@@ -17,7 +17,7 @@ from zql.storage import (
     lines,
     scan,
 )
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,10 @@ class JsonlFormat:
             per_file = jsonl_evidence.keys_of(files, options, engine)
             there = {key for keys in per_file.values() for key in keys}
             merged = {key: e for key, e in merged.items() if key in there}
-        return Schema(tuple(Field(key, inference.type_of(e)) for key, e in merged.items()))
+        types = {key: inference.type_of(e) for key, e in merged.items()}
+        nested = {key: type_ for key, type_ in types.items() if "(" in type_}
+        types |= scan.canonical_types(nested, engine)
+        return Schema(tuple(Field(key, type_) for key, type_ in types.items()))
 
     def splits(
         self,
@@ -121,17 +124,20 @@ class JsonlFormat:
     def output_sql(
         self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
     ) -> str:
-        """See `Format`: lines as one column of BLOBs."""
+        """See `Format`: lines as one column of text."""
         return jsonl_write.output_sql(query, columns, options)
 
-    def copy_options(
+    def copy(
         self,
+        query: str,
         columns: Sequence[WriteColumn],
         options: Mapping[str, Any],
         compression: str | None,
-    ) -> str | None:
-        """See `Format`: only uncompressed, where DuckDB's bytes are ours."""
-        return lines.COPY_OPTIONS if compression in {None, "none"} else None
+    ) -> Copy | None:
+        """See `Format`: of plain files only, since packed ones would have other bytes."""
+        if compression not in {None, "none"}:
+            return None
+        return Copy(jsonl_write.output_sql(query, columns, options, "''"), lines.COPY_OPTIONS)
 
     def writer(
         self,

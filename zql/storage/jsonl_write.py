@@ -19,15 +19,17 @@ _ODD = "-?Infinity|NaN"
 _TEXTS = r'"(?:[^"\\]|\\.)*"'
 
 
-def output_sql(query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]) -> str:
-    """The lines of a query's rows as BLOBs, line ends included."""
+def output_sql(
+    query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any], end: str = "chr(10)"
+) -> str:
+    """The lines of a query's rows as text, `end` behind each."""
     choice = str(options.get("nan", "error")).lower()
     if choice not in NAN_CHOICES:
         raise UsageError(
             f'option "nan" must be one of {", ".join(NAN_CHOICES)}, not "{choice}"', code="U612"
         )
     pairs = ", ".join(f"{quote_literal(c.name)}, {_value(c, choice)}" for c in columns)
-    return f"SELECT encode(CAST(json_object({pairs}) AS VARCHAR) || chr(10)) AS line FROM ({query})"
+    return f"SELECT CAST(json_object({pairs}) AS VARCHAR) || {end} AS line FROM ({query})"
 
 
 def _value(column: WriteColumn, choice: str) -> str:

@@ -14,13 +14,15 @@ from zql.storage import compression as packing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COPY_OPTIONS = "FORMAT blob"
-"""COPY of one BLOB column: the values, one behind the other. Twice as fast as COPY of JSON."""
+COPY_OPTIONS = (
+    "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01', NULLSTR '', COMPRESSION none"
+)
+"""COPY of one text column as it is, a line end behind each. It uses all threads."""
 _CHUNK = 1 << 20
 
 
 class LineWriter:
-    """Writes batches of one column of binary lines, each with its line end."""
+    """Writes batches of one column of lines, each with its line end."""
 
     def __init__(
         self, path: str, compression: str | None, level: int | None = None, prologue: bytes = b""
@@ -58,7 +60,7 @@ class LineWriter:
 
 
 def _bytes_of(column: pa.Array) -> memoryview:
-    """All values of a binary column as they lie behind each other in memory."""
+    """All values of a column of text as they lie behind each other in memory."""
     _, offsets, data = column.buffers()
     width = 8 if str(column.type).startswith("large") else 4
     places = memoryview(offsets).cast("q" if width == 8 else "i")  # noqa: PLR2004

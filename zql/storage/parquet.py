@@ -10,7 +10,7 @@ from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import Field, InputFile, Schema
 from zql.storage import files, parquet_join, parquet_write, scan, widening
-from zql.storage.format import ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
 from zql.tree import node
 
 if TYPE_CHECKING:
@@ -104,12 +104,13 @@ class ParquetFormat:
         """See `Format`."""
         return parquet_write.output_sql(query, columns)
 
-    def copy_options(
+    def copy(
         self,
+        query: str,
         columns: Sequence[WriteColumn],
         options: Mapping[str, Any],
         compression: str | None,
-    ) -> str | None:
+    ) -> Copy | None:
         """See `Format`: none, since COPY's row groups depend on its threads."""
         return None
 

@@ -84,7 +84,7 @@ def canonical_types(
     ]
     try:
         found = engine.rows(f"SELECT {', '.join(calls)}")[0]
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  the engine has its own errors
         if len(columns) == 1:
             [(name, text)] = columns.items()
             raise UsageError(
