@@ -155,7 +155,7 @@ def _literal(node: ex.Literal, _: Texts) -> str:
     elif isinstance(value, bytes):
         text = "CAST('" + "".join([f"\\x{byte:02X}" for byte in value]) + "' AS BLOB)"
     elif isinstance(value, int) or not node.text:
-        text = str(value)
+        text = str(value).lower()
     else:
         text = node.text.replace("_", "").lower()
     return f"CAST({text} AS {node.type})" if node.type else text
@@ -163,8 +163,13 @@ def _literal(node: ex.Literal, _: Texts) -> str:
 
 @renders(ex.Interval)
 def _interval(node: ex.Interval, of: Texts) -> str:
-    plain = isinstance(node.value, ex.Literal | ex.Parameter) and level(node.value) == POSTFIX
-    plain = plain and not of(node.value).startswith(("CAST", "NULL", "TRUE", "FALSE"))
+    plain = isinstance(node.value, ex.Parameter) or (
+        isinstance(node.value, ex.Literal)
+        and not node.value.type
+        and isinstance(node.value.value, str | int | Decimal)
+        and not isinstance(node.value.value, bool)
+        and level(node.value) == POSTFIX
+    )
     value = of(node.value) if plain else f"({of(node.value)})"
     return f"INTERVAL {value} {node.unit}".rstrip()
 
