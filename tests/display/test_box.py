@@ -7,10 +7,10 @@ import pytest
 from fake_rows import Rows
 from hypothesis import given
 from hypothesis import strategies as st
-from zql.display.box import ASCII, is_numeric, render_box
+from zql.display.box import ASCII, render_box
 from zql.display.preview import COUNTED_ROWS, read_preview
 from zql.display.style import Style
-from zql.display.text import width
+from zql.display.text import is_numeric, width
 
 
 def box(names, types, rows, limit=80, max_rows=40, **more):

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from zql.display.errors import as_github, as_json, flat, render_error
 from zql.display.style import Style
-from zql.display.summary import common_folder, counter_lines, written_lines
+from zql.display.summary import common_folder, stage_lines, written_lines
 from zql.errors import BindError, ErrorList, RunError
+from zql.execution.report import RunReport, StageReport, StepCount
 from zql.source import Source, Span
 
 TEXT = "FROM t\n|> WHERE titel = 'x'\n"
@@ -137,9 +138,14 @@ def test_the_folder_that_files_share(paths, folder):
     assert common_folder(files(*((path, 0, 0) for path in paths))) == folder
 
 
-def test_counters_are_indented_below_their_operator():
-    assert list(counter_lines({"records_in": 12345, "WHERE": {"out": 2}})) == [
-        "  records_in: 12,345",
-        "  WHERE",
-        "    out: 2",
+def test_stages_tell_rows_calls_and_time():
+    steps = (StepCount("read", 9, 9), StepCount("CallPython f", 9, 5, 0.25, 9))
+    stages = (StageReport(1, "native", 1, 12345, 0.5), StageReport(2, "tasks", 4, 5, 2.0, 9, steps))
+    counters = {"records_in": 12345, "retries": 0, "records_written": 5}
+    assert stage_lines(RunReport((), counters, stages, 2.5)) == [
+        "stage 1: one DuckDB statement, 12,345 rows in 500 ms",
+        "stage 2: 4 tasks, 5 rows in 2.00 s",
+        "  read: 9 -> 9 rows",
+        "  CallPython f: 9 -> 5 rows, 9 calls, 250 ms",
+        "counters: records_in 12,345, records_written 5",
     ]

@@ -7,15 +7,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zql.cli.options import Settings
-from zql.cli.result_file import ResultFile
-from zql.cli.run_record import RunRecord
 from zql.display.formats import BINARY
 from zql.display.screen import Screen, complain
 from zql.display.style import style_for
-from zql.display.summary import counter_lines, summary_lines, warning_lines
+from zql.display.summary import stage_lines, summary_lines, warning_lines
 from zql.errors import UsageError, ZqlError
 
 if TYPE_CHECKING:
+    from zql.cli.result_file import ResultFile
+    from zql.cli.run_record import RunRecord
     from zql.execution.report import RunReport
     from zql.execution.stream import RowStream
     from zql.session import StatementResult
@@ -29,8 +29,8 @@ class Output:
         self._screen = Screen(no_color=settings.no_color)
         self._format = settings.format or ("table" if self._screen.terminal else "jsonl")
         self._printed = 0
-        self._file = ResultFile(settings.output, settings.format) if settings.output else None
-        self._record = RunRecord() if settings.json else None
+        self._file = _open_file(settings)
+        self._record = _open_record(settings)
         if self._format in BINARY and self._screen.terminal and not self._file and not self._record:
             raise UsageError(
                 f"a terminal cannot show {self._format}", code="U633", hint="write it with -o FILE"
@@ -79,7 +79,7 @@ class Output:
         for line in warning_lines(result, style):
             complain(line)
         if self._settings.verbose:
-            for line in counter_lines(result.counters):
+            for line in stage_lines(result):
                 complain(line)
         if not self._record:
             say = self._screen.line if self._screen.terminal else complain
@@ -105,3 +105,19 @@ class Output:
     def _print_record(self, record: dict[str, Any]) -> None:
         self._screen.write((json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode())
         self._screen.flush()
+
+
+def _open_file(settings: Settings) -> ResultFile | None:
+    if settings.output is None:
+        return None
+    from zql.cli.result_file import ResultFile
+
+    return ResultFile(settings.output, settings.format)
+
+
+def _open_record(settings: Settings) -> RunRecord | None:
+    if not settings.json:
+        return None
+    from zql.cli.run_record import RunRecord
+
+    return RunRecord()

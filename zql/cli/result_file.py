@@ -51,7 +51,7 @@ class ResultFile:
         self._rows = counted.count
 
     def _fill(self, rows: Any, file: IO[bytes]) -> None:
-        out = file
+        out: Any = file
         if self._packing is not compression.NONE:
             out = compression.writer(file, self._packing)
         if self._format == "table":

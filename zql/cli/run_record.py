@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zql.display.errors import as_record, flat
 from zql.display.preview import COUNTED_ROWS
 from zql.errors import ZqlError
+from zql.execution.report import RunReport, merged
 
 if TYPE_CHECKING:
     from zql.session import StatementResult
@@ -19,8 +19,7 @@ class RunRecord:
 
     def __init__(self) -> None:
         self._statements: list[dict[str, Any]] = []
-        self._totals: dict[str, Any] = {"outputs": [], "counters": {}, "warnings": []}
-        self._elapsed = 0.0
+        self._reports: list[RunReport] = []
 
     def add(self, result: StatementResult, max_rows: int | None) -> None:
         """Notes one result; its rows are read as far as `max_rows` says."""
@@ -36,22 +35,13 @@ class RunRecord:
                 record["rows"] = [json.loads(row) for row in found[:limit]]
                 record["truncated"] = len(found) > limit
         if result.result is not None:
-            run = result.result.to_dict()
-            record |= run
-            self._totals["outputs"] += run.get("outputs", [])
-            self._totals["warnings"] += run.get("warnings", [])
-            self._totals["counters"] = _sum(self._totals["counters"], run.get("counters", {}))
-            self._elapsed += result.result.elapsed
+            record |= result.result.to_dict()
+            self._reports.append(result.result)
         self._statements.append(record)
 
     def finished(self) -> dict[str, Any]:
         """The object of a run that came to its end."""
-        return {
-            "ok": True,
-            **self._totals,
-            "elapsed": self._elapsed,
-            "statements": self._statements,
-        }
+        return {"ok": True, **merged(self._reports).to_dict(), "statements": self._statements}
 
     def failed(self, error: ZqlError) -> dict[str, Any]:
         """The object of a run that failed: what was done until then, and why it ended."""
@@ -60,16 +50,3 @@ class RunRecord:
             "ok": False,
             "errors": [as_record(one) for one in flat(error)],
         }
-
-
-def _sum(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    out = dict(left)
-    for name, value in right.items():
-        before = out.get(name)
-        if isinstance(value, Mapping):
-            out[name] = _sum(before if isinstance(before, Mapping) else {}, value)
-        elif isinstance(value, (int, float)) and isinstance(before, (int, float)):
-            out[name] = before + value
-        else:
-            out[name] = value
-    return out

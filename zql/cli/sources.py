@@ -6,16 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from zql.cli.options import Settings
 from zql.errors import ParameterError, UsageError, ZqlError, did_you_mean, nearest
 from zql.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """A source to run, and the folder that its own relative paths start from (None: the cwd)."""
 
     source: Source

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zql.display.preview import Preview
 from zql.display.style import PLAIN, Style
-from zql.display.text import CELL_LIMIT, count, cut, pad, safe_text, width
+from zql.display.text import CELL_LIMIT, count, cut, is_numeric, pad, safe_text, width
 
 MINIMUM = 12
 """Columns are not squeezed below this width while a column can be hidden instead."""
-
-_NUMERIC = re.compile(
-    r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|REAL|BIGNUM|DECIMAL(\(.*\))?)$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +40,6 @@ class _Column:
     align: str
     width: int = 0
     filler: bool = False
-
-
-def is_numeric(type: str) -> bool:
-    """Whether values of a DuckDB type are aligned at the right."""
-    return _NUMERIC.match(type) is not None
 
 
 def _measure(column: _Column) -> _Column:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
-from zql.display.box import is_numeric
-from zql.display.preview import Row, TextRows
-from zql.display.text import safe_text
+from zql.display.text import is_numeric, safe_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +32,24 @@ SUFFIXES = {
 
 BINARY = ("arrow", "parquet")
 """Formats that no terminal can show."""
+
+
+Row = Sequence[str | None]
+
+
+class TextRows(Protocol):
+    """A result as far as text needs it; `text_rows` goes on where the last call ended."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Column names."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """Types as DuckDB writes them."""
+
+    def text_rows(self, limit: int) -> Sequence[Row]:
+        """The next rows, `limit` at most; none at the end."""
 
 
 class ResultRows(TextRows, Protocol):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from zql.display.formats import Row, TextRows
 from zql.display.text import CELL_LIMIT
-
-Row = Sequence[str | None]
 
 MAX_ROWS = 40
 """Rows that a table shows when nobody says how many."""
@@ -18,21 +15,6 @@ COUNTED_ROWS = 9_999
 """Rows that are read at most to tell how many a result has; a longer one is `more than` this."""
 
 _CHUNK = 1_000
-
-
-class TextRows(Protocol):
-    """A result as far as a table needs it; `text_rows` goes on where the last call ended."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Column names."""
-
-    @property
-    def types(self) -> Sequence[str]:
-        """Types as DuckDB writes them."""
-
-    def text_rows(self, limit: int) -> Sequence[Row]:
-        """The next rows, `limit` at most; none at the end."""
 
 
 @dataclass(frozen=True, slots=True)

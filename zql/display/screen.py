@@ -6,9 +6,7 @@ import os
 import sys
 from typing import IO
 
-from zql.display.box import ASCII, UNICODE, render_box
 from zql.display.formats import WRITERS, ResultRows
-from zql.display.preview import read_preview
 from zql.display.style import can_draw, style_for
 from zql.display.text import safe_lines
 from zql.errors import RunError
@@ -78,6 +76,9 @@ class Screen:
         if format != "table":
             WRITERS[format](rows, self)  # type: ignore[arg-type]
             return
+        from zql.display.box import ASCII, UNICODE, render_box
+        from zql.display.preview import read_preview
+
         limit = self._columns() if self.terminal else None
         chars = UNICODE if can_draw(self._stream) else ASCII
         preview = read_preview(rows, max_rows)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import IO, Any, TextIO
 
 
-@dataclass(frozen=True, slots=True)
 class Style:
     """Paints text when `color` is on, else gives it back as it is."""
 
-    color: bool = False
+    __slots__ = ("color",)
+
+    def __init__(self, *, color: bool = False) -> None:
+        self.color = color
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text

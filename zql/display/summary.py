@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from zql.display.style import PLAIN, Style
@@ -79,12 +79,18 @@ def warning_lines(result: RunReport, style: Style = PLAIN) -> Iterator[str]:
         yield f"{style.warning('warning:')} {safe_text(str(warning))}"
 
 
-def counter_lines(counters: Mapping[str, object]) -> Iterator[str]:
-    """Counters by name, those of operators indented below them."""
-    for name, value in counters.items():
-        if isinstance(value, Mapping):
-            yield f"  {safe_text(str(name))}"
-            yield from (f"  {line}" for line in counter_lines(value))
-        else:
-            shown = f"{value:,}" if isinstance(value, int) else str(value)
-            yield f"  {safe_text(str(name))}: {safe_text(shown)}"
+def stage_lines(result: RunReport) -> list[str]:
+    """Where the time went: each stage with its steps, then the counters."""
+    lines = []
+    for stage in result.stages:
+        how = count(stage.tasks, "task") if stage.kind == "tasks" else "one DuckDB statement"
+        lines.append(
+            f"stage {stage.id}: {how}, {count(stage.rows, 'row')} in {duration(stage.seconds)}"
+        )
+        for step in stage.steps:
+            rows = f"{step.rows_in:,} -> {count(step.rows_out, 'row')}"
+            calls = f", {count(step.calls, 'call')}" if step.calls else ""
+            took = f", {duration(step.seconds)}" if step.seconds else ""
+            lines.append(f"  {safe_text(step.operator, 100)}: {rows}{calls}{took}")
+    shown = ", ".join(f"{safe_text(name)} {n:,}" for name, n in result.counters.items() if n)
+    return [*lines, f"counters: {shown}"] if shown else lines

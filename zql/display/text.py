@@ -112,3 +112,14 @@ def duration(seconds: float) -> str:
 def _decimals(value: float, most: int) -> int:
     """Places that leave about three digits."""
     return max(0, most + 1 - len(str(int(value))))
+
+
+_NUMERIC = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|REAL|BIGNUM|DECIMAL(\(.*\))?)$",
+    re.IGNORECASE,
+)
+
+
+def is_numeric(type: str) -> bool:
+    """Whether values of a DuckDB type are aligned at the right."""
+    return _NUMERIC.match(type) is not None
