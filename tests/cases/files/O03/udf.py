@@ -1,0 +1,4 @@
+def boom(a):
+    if a == 7:
+        raise ValueError("seven is bad")
+    return a * 2

@@ -1,0 +1,6 @@
+import time
+
+
+def slow(a):
+    time.sleep(3)
+    return a

@@ -1,0 +1,2 @@
+def to_int(s):
+    return {"field": int(s)}

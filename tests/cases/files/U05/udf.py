@@ -1,0 +1,2 @@
+def nonempty(s):
+    return s or None

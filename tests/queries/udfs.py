@@ -1,0 +1,96 @@
+"""Python functions that the query tests call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TypedDict
+
+from zql import udf
+
+
+def double(n: int) -> int:
+    return n * 2
+
+
+def shout(text: str) -> str:
+    return text.upper() + "!"
+
+
+def maybe(text: str | None) -> str | None:
+    return None if text == "Bob" else f"<{text}>"
+
+
+def untyped(value):
+    return value
+
+
+def is_adult(age: int) -> bool:
+    return age >= 40
+
+
+def at_least(age: int, limit: int = 30) -> bool:
+    return age >= limit
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+def fail(text: str) -> str:
+    raise ValueError(f"no {text}")
+
+
+def only_positive(n: int) -> int:
+    if n <= 0:
+        raise ValueError("not positive")
+    return n
+
+
+class Point(TypedDict):
+    x: int
+    y: float | None
+
+
+def point(n: int) -> Point | None:
+    return {"x": n, "y": n / 2 if n % 2 else None} if n != 2 else None
+
+
+def greet(row: dict) -> dict[str, str]:
+    return {"greeting": f"hello {row['name']}"}
+
+
+class Named(TypedDict):
+    id: int
+    name: str
+
+
+def rename(row: dict) -> Named:
+    return {"id": row["id"] * 10, "name": row["name"].lower()}
+
+
+def explode(row: dict) -> Iterator[Named]:
+    for i in range(row["id"] % 3):
+        yield {"id": i, "name": row["name"]}
+
+
+def repeat(row: dict, times: int = 2) -> Iterator[Named]:
+    for i in range(times):
+        yield {"id": row["id"] * 100 + i, "name": row["name"]}
+
+
+def only_lists(values: list[int] | None) -> int | None:
+    return None if values is None else sum(values)
+
+
+_calls: list[int] = []
+
+
+@udf(volatile=True)
+def count_calls(value: int) -> int:
+    _calls.append(value)
+    return len(_calls) * 0 + value
+
+
+def process() -> int:
+    return os.getpid()
