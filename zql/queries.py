@@ -120,7 +120,7 @@ class Query(_Rows):
         limited = lp.Query(lp.Limit(self._plan.input, 0), self._plan.names)
         with_none = self._session.open_rows(limited)
         try:
-            return pa.schema(with_none.schema())
+            return pa.schema(with_none.arrow_schema())
         finally:
             with_none.close()
 
@@ -136,7 +136,7 @@ class Query(_Rows):
 
         rows = self._session.open_rows(self._plan)
         try:
-            return pa.Table.from_batches(list(rows.batches()), schema=rows.schema())
+            return pa.Table.from_batches(list(rows.batches()), schema=rows.arrow_schema())
         finally:
             rows.close()
 
