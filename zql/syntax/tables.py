@@ -105,7 +105,7 @@ def load() -> Tables:
     path = grammar_path()
     text = path.read_bytes()
     key = _key(text)
-    shipped = _read(path.with_suffix(".json"), key)
+    shipped = _read_shipped(key)
     if shipped is not None:
         return Tables(shipped)
     folder = cache_folder()
@@ -124,6 +124,10 @@ def load() -> Tables:
 def _key(grammar: bytes) -> str:
     """What tables depend on: the grammar, and how this module makes tables of one."""
     return hashlib.sha256(Path(__file__).read_bytes() + grammar).hexdigest()
+
+
+def _read_shipped(key: str) -> dict[str, Any] | None:
+    return _read(grammar_path().with_suffix(".json"), key)
 
 
 def _read(path: Path, key: str) -> dict[str, Any] | None:
