@@ -10,7 +10,7 @@ from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
 from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
-from zql.physical.sql import render
+from zql.physical.sql import indented, render
 from zql.tree import Node, children, map_children, walk
 
 
@@ -68,7 +68,7 @@ def _step(step: RunSql | CallPython) -> list[str]:
         return _python(step.call)
     scans = [n for n in walk(step.plan) if isinstance(n, lp.Scan)]
     lines = [_reads(scan) for scan in scans]
-    sql = render(step.plan, _shown_sources(step.plan))
+    sql = indented(render(step.plan, _shown_sources(step.plan)))
     if not _passes_on(step.plan):
         lines += ["SQL", *_indented(sql.split("\n"))]
     return lines

@@ -12,7 +12,7 @@ from functools import singledispatch
 
 from zql.errors import InternalError
 from zql.expr import expression as ex
-from zql.tree import Node
+from zql.tree import Node, walk
 
 PlanSql = Callable[[Node], str]
 """Prints the plan inside a `Subquery` as a SELECT."""
@@ -198,7 +198,7 @@ def _(e: ex.Call, p: _Printer) -> str:
     name = e.name[-1]
     if not _PLAIN_FUNCTION.match(name):
         name = quote_identifier(name)
-    inner = "*" if e.star else ", ".join(p.argument(a) for a in e.args)
+    inner = "*" if e.star else ", ".join(p.argument(_guarded(a, e.filter)) for a in e.args)
     if e.distinct:
         inner = f"DISTINCT {inner}"
     if e.order:
@@ -213,6 +213,22 @@ def _(e: ex.Call, p: _Printer) -> str:
     if e.window is not None:
         text += f" {p.window(e.window)}"
     return text
+
+
+def _guarded(
+    arg: ex.Expr | ex.NamedArgument, condition: ex.Expr | None
+) -> ex.Expr | ex.NamedArgument:
+    """An aggregate's argument, computed only where FILTER lets it count.
+
+    DuckDB computes it for every row, and fails on one that the condition was to keep away.
+    """
+    if condition is None or not isinstance(arg, ex.Expr) or isinstance(arg, ex.Column):
+        return arg
+    if not any(isinstance(n, ex.Column) for n in walk(arg)):
+        return arg  # a constant must stay one
+    if any(isinstance(n, ex.Call) and n.volatile for n in walk(condition)):
+        return arg
+    return ex.Case(None, ((condition, arg),), None)
 
 
 @_sql.register

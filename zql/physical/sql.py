@@ -7,6 +7,7 @@ sees its input and nothing else, and the text stays short enough to read in EXPL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -51,8 +52,18 @@ class _Select:
         return "\n".join(parts)
 
 
-def _indent(text: str) -> str:
-    return "  " + text.replace("\n", "\n  ")
+_LINE_END = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\n""")
+
+
+def indented(sql: str) -> str:
+    """What `render` gives, for people: subqueries indented. To be read, not to be run."""
+    marked = _LINE_END.sub(lambda m: "\0" if m.group() == "\n" else m.group(), sql)
+    lines, depth = [], 0
+    for line in marked.split("\0"):
+        depth -= line.startswith(")")
+        lines.append("  " * depth + line)
+        depth += line.endswith("(")
+    return "\n".join(lines)
 
 
 class _Renderer:
@@ -63,7 +74,7 @@ class _Renderer:
         return _select(plan, self)
 
     def plan_sql(self, plan: Node) -> str:
-        return f"\n{_indent(self.select(plan).text())}\n"
+        return f"\n{self.select(plan).text()}\n"
 
     def sql(self, expr: Node) -> str:
         return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
@@ -74,7 +85,7 @@ class _Renderer:
         return select if select.level < level else self.wrapped(select)
 
     def wrapped(self, select: _Select) -> _Select:
-        return _Select(source=f"(\n{_indent(select.text())}\n)", columns=select.columns)
+        return _Select(source=f"(\n{select.text()}\n)", columns=select.columns)
 
     def relation(self, plan: Node) -> str:
         """A plan as something that can stand in FROM."""
@@ -170,8 +181,8 @@ def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
     on = ", ".join(r.sql(e) for e in p.on)
     order = f"{sort_keys_sql(p.order, r.plan_sql)}, " if p.order else ""
     first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
-    text = f"SELECT {names}\nFROM (\n{_indent(numbered)}\n)\nQUALIFY {first}\nORDER BY {place}"
-    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+    text = f"SELECT {names}\nFROM (\n{numbered}\n)\nQUALIFY {first}\nORDER BY {place}"
+    return _Select(source=f"(\n{text}\n)", columns=p.columns)
 
 
 def _free_name(wanted: str, columns: tuple[Column, ...]) -> str:
@@ -233,7 +244,7 @@ def _(p: lp.SetOperation, r: _Renderer) -> _Select:
         )
         branches.append(f"SELECT {items}\nFROM {below}")
     text = f"\n{word}\n".join(branches)
-    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+    return _Select(source=f"(\n{text}\n)", columns=p.columns)
 
 
 @_select.register
@@ -249,7 +260,7 @@ def _(p: lp.Unnest, r: _Renderer) -> _Select:
         extra += _position_sql(p, r.sql(p.list))
     prefix = f"{kept}, " if kept else ""
     text = f"SELECT {prefix}{extra}\nFROM {below}"
-    return _Select(source=f"(\n{_indent(text)}\n)", columns=p.columns)
+    return _Select(source=f"(\n{text}\n)", columns=p.columns)
 
 
 def _position_sql(p: lp.Unnest, items: str) -> str:
@@ -272,4 +283,4 @@ def named(sql: str, columns: tuple[Column, ...], names: tuple[str, ...]) -> str:
         f"{quote_identifier(c.name)} AS {quote_identifier(n)}"
         for c, n in zip(columns, names, strict=True)
     )
-    return f"SELECT {items}\nFROM (\n{_indent(sql)}\n)"
+    return f"SELECT {items}\nFROM (\n{sql}\n)"
