@@ -116,6 +116,7 @@ def node(cls: type[T]) -> type[T]:
         item.kw_only = item.kw_only is True
         known[name] = item
     compared = tuple(name for name, item in known.items() if item.compare)
+    hashed = tuple(name for name in compared if known[name].hash is not False)
     for name in ("__dict__", "__weakref__"):
         body.pop(name, None)
     body["__slots__"] = tuple(name for name in known if name not in inherited)
@@ -123,6 +124,7 @@ def node(cls: type[T]) -> type[T]:
     body["__dataclass_params__"] = _PARAMETERS
     body["__match_args__"] = tuple(name for name, item in known.items() if not item.kw_only)
     body["_compared"] = attrgetter(*compared) if compared else _nothing
+    body["_hashed"] = attrgetter(*hashed) if hashed else _nothing
     for name, method in _SHARED.items():
         body.setdefault(name, method)
     made: Any = cast("Any", type(cls))(cls.__name__, cls.__bases__, body)
@@ -176,7 +178,7 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _hash(self: Any) -> int:
-    return hash(self.__class__._compared(self))  # noqa: SLF001
+    return hash(self.__class__._hashed(self))  # noqa: SLF001
 
 
 def _represent(self: Any) -> str:
