@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +30,10 @@ _SESSION = (
     "SET errors_as_json = true",
     "SET enable_progress_bar = false",
 )
+
+
+READERS = {"jsonl": "READ_JSON", "csv": "READ_CSV", "tsv": "READ_CSV"}
+"""How a profile calls those readers of formats that hand over every row."""
 
 
 class EngineError(RunError):
@@ -65,10 +69,12 @@ class Engine:
         threads: int | None = None,
         memory: int | None = None,
         folder: str | None = None,
+        offload: bool = True,
     ) -> None:
         """Connects on first use. `memory` is in bytes; DuckDB spills into `folder`.
 
         Without a folder one is made under the settings' `temp_dir`, and removed by `close`.
+        Without `offload` statements run on the calling thread, even when that is the main one.
         """
         self._settings = settings
         self._threads = threads or settings.thread_count()
@@ -77,7 +83,7 @@ class Engine:
         self._own_folder = folder is None
         self._connection: Any = None
         self._root: Engine = self
-        self._helper = Helper()
+        self._helper = Helper(offload)
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._mode = threading.Lock()
         self._lossless: bool | None = None
@@ -86,7 +92,7 @@ class Engine:
         """Another connection to the same database; registered objects are not shared."""
         other = Engine.__new__(Engine)
         other.__dict__.update(self.__dict__)
-        other._helper = Helper()  # noqa: SLF001 - of the same class
+        other._helper = Helper(self._helper.active)  # noqa: SLF001 - of the same class
         other._own_folder = False  # noqa: SLF001
         other._connection = self._connected().cursor()  # noqa: SLF001
         _set_up(other._connection)  # noqa: SLF001
@@ -108,6 +114,14 @@ class Engine:
         """
         reader = self._run(lambda: self._open(sql, batch_rows, lossless))
         return ArrowStream(self, reader)
+
+    def open(self, sql: str) -> None:
+        """Runs a query up to its first rows; `fetch` gives them."""
+        self._run(lambda: self._connected().execute(sql))
+
+    def fetch(self, limit: int) -> list[tuple[Any, ...]]:
+        """The next rows of the query that was opened, `limit` at most; none at the end."""
+        return self._run(lambda: self._connected().fetchmany(limit))
 
     def register(self, name: str, data: object) -> None:
         """Makes an Arrow object (or a data frame) readable under a name, on this connection."""
@@ -146,6 +160,25 @@ class Engine:
             name: (frozenset(kinds), bool(volatile)) for name, kinds, volatile in self.rows(sql)
         }
 
+    def profile(self) -> None:
+        """Counts what statements of this connection read from now on; see `rows_scanned`."""
+        self.rows("SET enable_profiling = 'no_output'")
+
+    def rows_scanned(self, functions: Collection[str]) -> int:
+        """Rows that the last statement read by these table functions (`READ_CSV`, ...).
+
+        Rows that a reader drops itself, as Parquet's does, are not among them.
+        """
+        profile = json.loads(self._connected().get_profiling_information("json"))
+        todo = list(profile.get("operator", ()))
+        count = 0
+        while todo:
+            operator = todo.pop()
+            todo += operator.get("children", ())
+            if operator.get("extra_info", {}).get("Function") in functions:
+                count += int(operator.get("rows_scanned", 0))
+        return count
+
     def version(self) -> str:
         """DuckDB's version, as `2.0.1`."""
         return str(_library().__version__)
@@ -170,7 +203,7 @@ class Engine:
             connection.close()
         self._helper.close()
         if self._own_folder and self._folder is not None:
-            _remove_folder(self._folder)
+            remove_folder(self._folder)
             self._folder = None
 
     def __enter__(self) -> Engine:
@@ -279,7 +312,8 @@ def make_folder(root: str, prefix: str = "zql") -> str:
     return path
 
 
-def _remove_folder(path: str) -> None:
+def remove_folder(path: str) -> None:
+    """Removes a folder of this program's, with what is in it."""
     try:
         os.rmdir(path)
     except OSError:

@@ -79,3 +79,12 @@ def _physical_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 4 << 30
+
+
+def private_memory(pid: int) -> int:
+    """Bytes of memory that a process has to itself; 0 when it is gone or this is no Linux."""
+    text = _read(Path(f"/proc/{pid}/statm"))
+    if not text:
+        return 0
+    _, resident, shared = (int(word) for word in text.split()[:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

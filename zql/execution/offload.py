@@ -20,13 +20,15 @@ _STOP_SECONDS = 5.0
 class Helper:
     """One thread that makes calls for the main thread. Calls from other threads run in place."""
 
-    def __init__(self) -> None:
+    def __init__(self, active: bool = True) -> None:
+        """Not `active`, it makes every call in place."""
+        self.active = active
         self._queue: SimpleQueue[tuple[Callable[[], Any], _Outcome] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def call(self, function: Callable[[], T], interrupt: Callable[[], None]) -> T:
         """The result of `function()`; on Ctrl-C calls `interrupt` and raises KeyboardInterrupt."""
-        if threading.current_thread() is not threading.main_thread():
+        if not self.active or threading.current_thread() is not threading.main_thread():
             return function()
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)

@@ -53,7 +53,8 @@ def described(
     hints = _hints(function)
     options = options or options_of(function)
     if isinstance(options.returns, str):
-        kind, iterates = kinds.parse(options.returns), False
+        kind: Kind | None = kinds.parse(options.returns)
+        iterates = False
     else:
         annotation = hints.get("return") if options.returns is None else options.returns
         kind, iterates = _result(annotation)

@@ -41,6 +41,12 @@ def frames(error: BaseException) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def all_frames(error: BaseException) -> tuple[str, ...]:
+    """The last frames of all code, for what should not have happened."""
+    found = _summaries(error.__traceback__)[-_MOST_FRAMES:]
+    return tuple(f'File "{f.filename}", line {f.lineno}, in {f.name}' for f in found)
+
+
 def _summaries(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     try:
         return list(traceback.extract_tb(trace))

@@ -1,0 +1,67 @@
+"""Takes columns through a plan that say which row each row came from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zql.expr.expression import Call, Column
+from zql.logical.plan import (
+    Assign,
+    BatchInput,
+    Filter,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    ScanColumn,
+    Unnest,
+)
+from zql.tree import walk
+
+
+def carried(plan: LogicalPlan, column: Column) -> LogicalPlan | None:
+    """The plan with `column` of its batch input among its columns; None when it cannot be."""
+    match plan:
+        case BatchInput():
+            return replace(plan, columns=(*plan.columns, column))
+        case Filter() | Unnest():
+            inner = carried(plan.input, column)
+            return None if inner is None else replace(plan, input=inner)
+        case Project():
+            inner = carried(plan.input, column)
+            if inner is None:
+                return None
+            return replace(plan, input=inner, assigns=(*plan.assigns, Assign(column, column)))
+        case _:
+            return None
+
+
+def with_place(plan: LogicalPlan, row: Column, file: Column) -> LogicalPlan | None:
+    """The plan with the number of the row in its file (from 0) and the file's name as columns.
+
+    None when rows do not come from one row of one scan, or would be others the next time.
+    """
+    if any(isinstance(node, Call) and node.volatile for node in walk(plan)):
+        return None
+    return _placed(plan, row, file)
+
+
+def _placed(plan: LogicalPlan, row: Column, file: Column) -> LogicalPlan | None:
+    match plan:
+        case Scan():
+            extra = (
+                ScanColumn(row, "file_row_number", "row"),
+                ScanColumn(file, "filename", "filename"),
+            )
+            return replace(plan, columns_read=plan.columns_read + extra)
+        case Filter() | Unnest() | Limit():
+            inner = _placed(plan.input, row, file)
+            return None if inner is None else replace(plan, input=inner)
+        case Project():
+            inner = _placed(plan.input, row, file)
+            if inner is None:
+                return None
+            extra_assigns = (Assign(row, row), Assign(file, file))
+            return replace(plan, input=inner, assigns=plan.assigns + extra_assigns)
+        case _:
+            return None

@@ -1,0 +1,37 @@
+"""What outputs depend on, as one text: the plan, the functions' sources, the inputs' versions."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from zql.expr.functions import PythonFunction
+from zql.tree import Node
+
+
+def fingerprint(plan: Node, version: str) -> str:
+    """A hash that is equal for plans that write the same; `version` is DuckDB's.
+
+    Places in the script do not count, and neither do names of folders of this run.
+    """
+    found = hashlib.sha256(version.encode())
+    _add(plan, found)
+    return found.hexdigest()[:32]
+
+
+def _add(value: Any, found: Any) -> None:
+    if isinstance(value, PythonFunction) and value.digest:
+        # Where the source lies does not matter, and a pickle differs from process to process.
+        value = (value.qualname, value.digest, value.returns, value.fields, value.volatile)
+    if isinstance(value, tuple):
+        found.update(b"(%d" % len(value))
+        for item in value:
+            _add(item, found)
+    elif is_dataclass(value):
+        found.update(type(value).__name__.encode())
+        for field in fields(value):
+            if field.compare:
+                _add(getattr(value, field.name), found)
+    else:
+        found.update(f"{type(value).__name__}:{value!r};".encode())

@@ -1,0 +1,129 @@
+"""Rows that stay in the run's folder between stages: Arrow files, read through memory maps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A finished Arrow file of a stage's result; the files of a stage are in the rows' order."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows `[start, stop)` of a kept file: what one task reads."""
+
+    file: KeptFile
+    start: int
+    stop: int
+
+
+class KeptWriter:
+    """Writes one kept file; nothing refers to it before `close` is done."""
+
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        import pyarrow as pa
+
+        self._path = path
+        self._rows = 0
+        self._file = pa.OSFile(path, "wb")
+        self._writer = pa.ipc.new_file(self._file, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Appends rows."""
+        self._writer.write_batch(batch)
+        self._rows += batch.num_rows
+
+    def close(self) -> KeptFile:
+        """Finishes the file."""
+        self._writer.close()
+        self._file.close()
+        return KeptFile(self._path, self._rows, os.path.getsize(self._path))
+
+
+def write_all(
+    batches: Iterable[pa.RecordBatch], folder: str, batch_rows: int, file_bytes: int
+) -> list[KeptFile]:
+    """Writes batches into files of about `file_bytes`.
+
+    The batches in them have `batch_rows` rows, however the rows came: tasks over these files and
+    their results shall not depend on how DuckDB's threads happened to cut the rows.
+    """
+    files: list[KeptFile] = []
+    writer: KeptWriter | None = None
+    written = 0
+    for batch in rechunked(batches, batch_rows):
+        if writer is None:
+            path = os.path.join(folder, f"{len(files):06d}.arrow")
+            writer, written = KeptWriter(path, batch.schema), 0
+        writer.write(batch)
+        written += batch.nbytes
+        if written >= file_bytes:
+            files.append(writer.close())
+            writer = None
+    if writer is not None:
+        files.append(writer.close())
+    return files
+
+
+def rechunked(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly `rows` rows, but for the last."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        while count + batch.num_rows >= rows:
+            cut = rows - count
+            waiting.append(batch.slice(0, cut))
+            yield pa.concat_batches(waiting) if waiting[1:] else waiting[0]
+            batch = batch.slice(cut)  # noqa: PLW2901 - the rest of it
+            waiting, count = [], 0
+        if batch.num_rows:
+            waiting.append(batch)
+            count += batch.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting) if waiting[1:] else waiting[0]
+
+
+def parts(files: Sequence[KeptFile], target_bytes: int, batch_rows: int) -> list[Part]:
+    """Cuts the files into tasks of about `target_bytes`; depends on the files alone."""
+    found = []
+    for file in files:
+        if not file.rows:
+            continue
+        count = max(1, round(file.bytes / target_bytes))
+        rows = -(-file.rows // count)
+        rows = -(-rows // batch_rows) * batch_rows
+        found += [Part(file, s, min(s + rows, file.rows)) for s in range(0, file.rows, rows)]
+    return found
+
+
+def table(files: Sequence[KeptFile]) -> pa.Table | None:
+    """All rows of a stage, in order, without copying them; None when there is no file."""
+    import pyarrow as pa
+
+    tables = [_mapped(file) for file in files if file.rows]
+    return pa.concat_tables(tables) if tables else None
+
+
+def part_table(part: Part) -> pa.Table:
+    """The rows of a part, without copying them."""
+    return _mapped(part.file).slice(part.start, part.stop - part.start)
+
+
+def _mapped(file: KeptFile) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.ipc.open_file(pa.memory_map(file.path)).read_all()

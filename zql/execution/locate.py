@@ -1,0 +1,83 @@
+"""Where a failed call was: the file and the row, looked up once something has failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zql.errors import UdfError, ZqlError
+from zql.execution.binding import CallError
+from zql.execution.carry import with_place
+from zql.execution.engine import Engine
+from zql.execution.sources import Input, Sources
+from zql.expr.expression import Column
+from zql.expr.sql import quote_identifier
+from zql.logical.plan import LogicalPlan, Scan
+from zql.physical.plan import RunSql
+from zql.physical.sql import render
+from zql.storage.files import shown
+from zql.storage.format import Split
+from zql.tree import walk
+
+if TYPE_CHECKING:
+    from zql.execution.pipeline import Pipeline
+
+_ROW = Column("zql file row", "BIGINT")
+_FILE = Column("zql file name", "VARCHAR")
+
+
+def call_error(error: CallError, place: str) -> UdfError:
+    """A failed call with its place in the input."""
+    message = f"{error.function} on {place} {error.message}"
+    return UdfError(message, code=error.code, hint=error.hint, notes=error.notes)
+
+
+def load_error(error: CallError) -> UdfError:
+    """A function that cannot be loaded."""
+    message = f"{error.function} {error.message}"
+    return UdfError(message, code=error.code, hint=error.hint, notes=error.notes)
+
+
+def input_place(input: Input | None) -> str:
+    """What a task reads, for people: a file, and which part of it."""
+    if input is None:
+        return "the input"
+    if not isinstance(input, Split):
+        return f"rows {input.start + 1:,} to {input.stop:,} of an earlier stage"
+    name = shown(input.file.path)
+    return name if not input.start else f"{name} (from {input.start:,} on)"
+
+
+def row_place(pipeline: Pipeline, number: int) -> str:
+    """As `row 3 of in.jsonl`; rows count from 1.
+
+    `number` says which row of the first step's output it was (from 0).
+    """
+    part, step = pipeline.input, pipeline.steps[0]
+    if isinstance(part, Split) and isinstance(step, RunSql):
+        engine, sources = pipeline.connection()
+        found = scan_place(engine, sources, step.plan, number, part)
+        return found or f"a row of {shown(part.file.path)}"
+    before = part.start if part is not None and not isinstance(part, Split) else 0
+    return f"row {before + number + 1} of its input"
+
+
+def scan_place(
+    engine: Engine, sources: Sources, plan: LogicalPlan, number: int, split: Split | None = None
+) -> str | None:
+    """The place of the row `number` (from 0) of a plan over a scan; None when it has none.
+
+    The plan is run again, up to this row, with the rows' numbers in their files: so that what
+    seldom fails need not carry them.
+    """
+    placed = with_place(plan, _ROW, _FILE)
+    if placed is None:
+        return None
+    (leaf,) = (node for node in walk(placed) if isinstance(node, Scan))
+    items = f"{quote_identifier(_ROW.name)}, {quote_identifier(_FILE.name)}"
+    try:
+        relation = sources.relation(leaf, split, number_rows=True)
+        sql = render(placed, sources.of(placed, {leaf: relation}))
+        rows = engine.rows(f"SELECT {items} FROM (\n{sql}\n) LIMIT 1 OFFSET {number}")
+    except (ZqlError, OSError):
+        return None  # the place is help, and its lack may not hide the error itself
+    return f"row {int(rows[0][0]) + 1} of {shown(rows[0][1])}" if rows else None

@@ -1,0 +1,228 @@
+"""Stages that are SQL alone: one DuckDB statement with all threads, or one for each output file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from queue import SimpleQueue
+from typing import TypeVar
+
+from zql.errors import InternalError, Interrupted
+from zql.execution import kept
+from zql.execution.engine import READERS, Engine
+from zql.execution.kept import KeptFile
+from zql.execution.settings import Settings
+from zql.execution.sources import Input, Sources
+from zql.execution.writing import FileOutput, write_file
+from zql.expr.expression import Column
+from zql.logical.plan import Limit, LogicalPlan, Scan
+from zql.physical.plan import RunSql, Stage
+from zql.physical.sql import render
+from zql.storage.format import Split
+from zql.tree import Node, walk
+
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.05
+
+
+class NativeStage:
+    """One such stage. A context manager: leaving it forgets what it read."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        engine: Engine,
+        settings: Settings,
+        results: Mapping[int, Sequence[KeptFile]],
+        objects: Mapping[str, object],
+    ) -> None:
+        self.records_in = 0
+        self._engine = engine
+        self._settings = settings
+        self._results = results
+        self._objects = objects
+        self._plan = plan_of(stage)
+        self._stack = ExitStack()
+        self._running: set[Engine] = set()
+
+    def __enter__(self) -> NativeStage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows."""
+        return self._plan.columns
+
+    def select(
+        self, stack: ExitStack | None = None, input: Input | None = None
+    ) -> tuple[Engine, str]:
+        """The stage as a SELECT, and the connection on which it can be run while `stack` is open.
+
+        With `input` it reads that part of its one scan.
+        """
+        engine, sources = self.connection(stack)
+        given: dict[Node, str] = {}
+        if input is not None:
+            (scan,) = self.scans
+            given[scan] = sources.relation(scan, input)
+        return engine, render(self._plan, sources.of(self._plan, given))
+
+    def connection(self, stack: ExitStack | None = None) -> tuple[Engine, Sources]:
+        """A connection of its own, and its relations."""
+        stack = stack or self._stack
+        engine = stack.enter_context(self._engine.cursor())
+        options = self._settings.storage_options.reveal()
+        sources = Sources(engine, self._results, self._objects, options)
+        return engine, stack.enter_context(sources)
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """What the stage computes."""
+        return self._plan
+
+    @property
+    def scans(self) -> list[Scan]:
+        """The scans in the plan."""
+        return list(dict.fromkeys(n for n in walk(self._plan) if isinstance(n, Scan)))
+
+    def keep(self, folder: str) -> list[KeptFile]:
+        """Leaves the rows in a folder."""
+        with ExitStack() as stack:
+            engine, sql = self.select(stack)
+            stream = stack.enter_context(
+                engine.batches(sql, self._settings.batch_rows, lossless=True)
+            )
+            return kept.write_all(
+                iter(stream), folder, self._settings.batch_rows, self._settings.split_size
+            )
+
+    def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
+        """Writes the rows, or those of a part of its scan, into one file."""
+        with ExitStack() as stack:
+            engine, sql = self.select(stack, input)
+            engine.profile()
+            self._running.add(engine)
+            try:
+                file = write_file(engine, sql, self.columns, output, output.path(number))
+            finally:
+                self._running.discard(engine)
+            self.records_in += self._count(engine, input)
+            return file
+
+    def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
+        """One file for each part of the scan, several at a time."""
+        calls = [partial(self.write, *arguments) for arguments in outputs]
+        return concurrently(calls, self._settings.thread_count(), self.interrupt)
+
+    def write_cuts(
+        self, outputs: Sequence[FileOutput], files: Sequence[KeptFile]
+    ) -> list[KeptFile]:
+        """Kept rows in files of equal numbers of rows, several at a time."""
+        whole = kept.table(files)
+        rows = 0 if whole is None else whole.num_rows
+        count = len(outputs)
+
+        def write(number: int) -> KeptFile:
+            start, stop = rows * number // count, rows * (number + 1) // count
+            part = None if whole is None else whole.slice(start, stop - start)
+            with ExitStack() as stack:
+                engine, sources = self.connection(stack)
+                relation = sources.registered(part, self.columns)
+                output = outputs[number]
+                self._running.add(engine)
+                try:
+                    return write_file(
+                        engine, f"FROM {relation}", self.columns, output, output.path(number)
+                    )
+                finally:
+                    self._running.discard(engine)
+
+        calls = [partial(write, number) for number in range(count)]
+        return concurrently(calls, self._settings.thread_count(), self.interrupt)
+
+    def interrupt(self) -> None:
+        """Stops the statements that run."""
+        for engine in list(self._running):
+            engine.interrupt()
+
+    def _count(self, engine: Engine, input: Input | None) -> int:
+        """Rows that the readers handed over."""
+        scans = self.scans
+        readers = {READERS[scan.format] for scan in scans if scan.format in READERS}
+        count = engine.rows_scanned(readers) if readers else 0
+        parquet = [scan for scan in scans if scan.format not in READERS]
+        if not parquet:
+            return count
+        if isinstance(input, Split) and input.start is not None and input.stop is not None:
+            return count + input.stop - input.start
+        if any(isinstance(node, Limit) for node in walk(self._plan)):
+            return count + engine.rows_scanned({"READ_PARQUET"})
+        return count + sum(_rows_of(self._engine, scan) for scan in parquet)
+
+
+def _rows_of(engine: Engine, scan: Scan) -> int:
+    """The rows of Parquet files, by their footers."""
+    from zql.storage.scan import path_list
+
+    if not scan.files:
+        return 0
+    rows = engine.rows(f"SELECT sum(num_rows) FROM parquet_file_metadata({path_list(scan.files)})")
+    return int(rows[0][0] or 0)
+
+
+def plan_of(stage: Stage) -> LogicalPlan:
+    """The plan of a stage that is SQL alone."""
+    (step,) = stage.steps
+    if not isinstance(step, RunSql):
+        raise InternalError("a native stage is one SQL step")
+    return step.plan
+
+
+def concurrently(
+    calls: Sequence[Callable[[], T]], threads: int, interrupt: Callable[[], None]
+) -> list[T]:
+    """The results of calls, made by up to `threads` threads; `interrupt` stops those that run.
+
+    The first error ends the others. Ctrl-C raises `Interrupted`.
+    """
+    todo: SimpleQueue[int] = SimpleQueue()
+    for number in range(len(calls)):
+        todo.put(number)
+    results: list[T | None] = [None] * len(calls)
+    errors: list[BaseException] = []
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set() and not todo.empty():
+            try:
+                number = todo.get_nowait()
+            except Exception:  # noqa: BLE001 - another thread took the last one
+                return
+            try:
+                results[number] = calls[number]()
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                errors.append(error)
+                stop.set()
+
+    workers = [threading.Thread(target=serve, daemon=True) for _ in range(min(threads, len(calls)))]
+    for worker in workers:
+        worker.start()
+    interrupted = False
+    while any(worker.is_alive() for worker in workers):
+        try:
+            if stop.wait(_POLL_SECONDS):
+                interrupt()
+        except KeyboardInterrupt:
+            interrupted = True
+            stop.set()
+    if interrupted:
+        raise Interrupted("interrupted", code="R799")
+    if errors:
+        raise errors[0]
+    return [result for result in results if result is not None]

@@ -1,0 +1,282 @@
+"""The steps of a stage on one part of its source: batches of rows through SQL and Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import InternalError
+from zql.execution import locate
+from zql.execution.arguments import to_python
+from zql.execution.binding import CallError, Catch
+from zql.execution.carry import carried
+from zql.execution.engine import READERS, Engine
+from zql.execution.kept import KeptFile
+from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
+from zql.execution.report import StepCount
+from zql.execution.settings import Settings
+from zql.execution.sources import Input, Sources, casts
+from zql.execution.udf import ORDINAL, Caller
+from zql.expr.expression import Column, Expr
+from zql.expr.sql import expression_sql, quote_identifier
+from zql.logical.plan import Apply, BatchInput, LogicalPlan, MapRows, Scan
+from zql.physical.plan import CallPython, RunSql, Stage, Step
+from zql.physical.sql import render
+from zql.storage.format import Split
+from zql.tree import Node, walk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NUMBER = Column(ORDINAL, "BIGINT")
+_BATCH = "zql_batch"
+
+
+class Pipeline:
+    """One task's steps. A context manager: leaving it ends what runs and forgets what it read."""
+
+    def __init__(  # noqa: PLR0913 - what a task is made of
+        self,
+        stage: Stage,
+        input: Input | None,
+        engine: Engine,
+        settings: Settings,
+        *,
+        results: Mapping[int, Sequence[KeptFile]] | None = None,
+        objects: Mapping[str, object] | None = None,
+        catch: Catch = BaseException,
+        count_input: bool = False,
+    ) -> None:
+        """Takes a part of the stage's source, or all of it when `input` is None.
+
+        `catch` is what counts as a failure of a Python function; with `count_input` the rows that
+        the readers hand over are counted.
+        """
+        self.steps = _with_source(stage)
+        self.counts = [StepCount(describe(step)) for step in self.steps]
+        self.records_in = 0
+        self._stage = stage
+        self._input = input
+        self._engine = engine
+        self._settings = settings
+        self._results = results or {}
+        self._objects = objects or {}
+        self._catch = catch
+        self._count_input = count_input
+        # Rows are counted as they come; past a second call that count needs a column of its own.
+        self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def columns(self, steps: int | None = None) -> tuple[Column, ...]:
+        """The columns of the rows after the first `steps` steps, or after all."""
+        count = len(self.steps) if steps is None else steps
+        return plan_of(self.steps[count - 1]).columns
+
+    def batches(self, steps: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows after the first `steps` steps, or after all.
+
+        They are in exchange form: types that Arrow lacks are DuckDB's own, or text when they come
+        from Python. There may be a column more, the row's number. Raises `UdfError` and others.
+        """
+        count = len(self.steps) if steps is None else steps
+        stream = self._read()
+        for i in range(1, count):
+            step = self.steps[i]
+            if isinstance(step, CallPython):
+                stream = self._call(step.call, stream, self.counts[i])
+            else:
+                stream = self._select(step.plan, stream, self.counts[i])
+        return stream
+
+    def connection(self) -> tuple[Engine, Sources]:
+        """A connection of its own for one statement of this task, and its relations."""
+        cursor = self._stack.enter_context(self._engine.cursor())
+        options = self._settings.storage_options.reveal()
+        sources = Sources(cursor, self._results, self._objects, options)
+        return cursor, self._stack.enter_context(sources)
+
+    # ---- steps ---------------------------------------------------------------------------------
+
+    def first_sql(self, sources: Sources) -> str:
+        """The SELECT that reads the source."""
+        step = self.steps[0]
+        if not isinstance(step, RunSql):
+            raise InternalError("a stage begins with SQL")
+        source = self._stage.source
+        given: dict[Node, str] = {}
+        if source is not None:
+            given[source] = sources.relation(source, self._input)
+        return render(step.plan, sources.of(step.plan, given))
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        engine, sources = self.connection()
+        if self._count_input:
+            engine.profile()
+        sql = self.first_sql(sources)
+        count = self.counts[0]
+        numbered = 0
+        with engine.batches(sql, self._settings.batch_rows, lossless=True) as stream:
+            batches = iter(stream)
+            while True:
+                began = time.perf_counter()
+                batch = next(batches, None)
+                count.seconds += time.perf_counter() - began
+                if batch is None:
+                    break
+                count.rows_out += batch.num_rows
+                for piece in self._bounded(batch):
+                    if self._numbered:
+                        numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
+                        numbered += piece.num_rows
+                        piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
+                    yield piece
+        self.records_in = self._rows_read(engine) if self._count_input else count.rows_out
+        count.rows_in = self.records_in
+
+    def _rows_read(self, engine: Engine) -> int:
+        if not isinstance(self._stage.source, Scan):
+            return 0
+        reader = READERS.get(self._stage.source.format)
+        if reader is not None:
+            return engine.rows_scanned({reader})
+        split = self._input
+        if isinstance(split, Split) and split.start is not None and split.stop is not None:
+            return split.stop - split.start
+        return self.counts[0].rows_out
+
+    def _select(
+        self, plan: LogicalPlan, stream: Iterator[pa.RecordBatch], count: StepCount
+    ) -> Iterator[pa.RecordBatch]:
+        """Row-wise SQL over each batch."""
+        engine, sources = self.connection()
+        if self._numbered:
+            plan = carried(plan, _NUMBER) or plan
+        (leaf,) = leaves(plan)
+        relation = f"(SELECT {casts(leaf.columns)} FROM {_BATCH})"
+        sql = render(plan, sources.of(plan, {leaf: relation}))
+        for batch in stream:
+            began = time.perf_counter()
+            count.rows_in += batch.num_rows
+            engine.register(_BATCH, batch)
+            with engine.batches(sql, self._settings.batch_rows, lossless=True) as selected:
+                found = list(selected)
+            engine.unregister(_BATCH)
+            count.seconds += time.perf_counter() - began
+            for piece in found:
+                count.rows_out += piece.num_rows
+                yield piece
+
+    def _call(
+        self, call: Apply | MapRows, stream: Iterator[pa.RecordBatch], count: StepCount
+    ) -> Iterator[pa.RecordBatch]:
+        """Python over each batch."""
+        try:
+            caller = Caller(
+                call,
+                self._constant,
+                self._as_text,
+                catch=self._catch,
+                most_rows=self._settings.batch_rows,
+            )
+        except CallError as error:
+            raise locate.load_error(error) from None
+        for batch in stream:
+            results = caller.run(batch)
+            while True:
+                began = time.perf_counter()
+                try:
+                    result = next(results, None)
+                except CallError as error:
+                    raise locate.call_error(error, self._place(error, batch, count)) from None
+                count.seconds += time.perf_counter() - began
+                count.calls = caller.calls
+                if result is None:
+                    break
+                count.rows_out += result.num_rows
+                yield result
+            count.rows_in += batch.num_rows
+
+    # ---- help for calls --------------------------------------------------------------------------
+
+    def _place(self, error: CallError, batch: pa.RecordBatch, count: StepCount) -> str:
+        if ORDINAL in batch.schema.names:
+            number = batch.column(ORDINAL)[error.row].as_py()
+        else:
+            number = count.rows_in + error.row
+        return locate.row_place(self, number)
+
+    def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch in pieces that are not too big for Python."""
+        pieces = max(1, -(-batch.nbytes // self._settings.batch_bytes))
+        rows = max(1, -(-batch.num_rows // pieces))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+    def _constant(self, expr: Expr) -> tuple[Any, Kind]:
+        """The value of a constant argument, and its type."""
+        with self._engine.cursor() as cursor:
+            sql = f"SELECT {expression_sql(expr)} AS x"
+            kind = parse(cursor.describe(sql)[0][1])
+            wire = wire_type(kind) if travels_as_text(kind) else kind
+            with cursor.batches(f"SELECT CAST(x AS {wire}) AS x FROM ({sql})", 1) as stream:
+                (batch,) = stream
+            return to_python(batch.column(0), kind)[0], kind
+
+    def _as_text(self, batch: pa.RecordBatch, name: str, kind: Kind) -> pa.Array:
+        """A column in its wire type, by way of DuckDB."""
+        quoted = quote_identifier(name)
+        with self._engine.cursor() as cursor:
+            cursor.register(_BATCH, batch.select([name]))
+            sql = f"SELECT CAST({quoted} AS {wire_type(kind)}) AS x FROM {_BATCH}"
+            with cursor.batches(sql, batch.num_rows) as stream:
+                (result,) = stream
+            return result.column(0)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage whose steps these are."""
+        return self._stage
+
+    @property
+    def input(self) -> Input | None:
+        """The part of the source that is read."""
+        return self._input
+
+
+def _with_source(stage: Stage) -> tuple[Step, ...]:
+    """The steps; when Python comes first, a SELECT of the source before it."""
+    if isinstance(stage.steps[0], RunSql):
+        return stage.steps
+    if stage.source is None:
+        raise InternalError("a stage of Python calls has no source")
+    return (RunSql(stage.source), *stage.steps)
+
+
+def plan_of(step: Step) -> LogicalPlan:
+    """The plan of a step, SQL or Python."""
+    return step.plan if isinstance(step, RunSql) else step.call
+
+
+def leaves(plan: LogicalPlan) -> list[BatchInput]:
+    """The batch inputs of a plan: one, or none when it reads nothing of the step before."""
+    return list(dict.fromkeys(n for n in walk(plan) if isinstance(n, BatchInput)))
+
+
+def describe(step: Step) -> str:
+    """A short name for a step: its operators, or the functions it calls."""
+    if isinstance(step, CallPython):
+        call = step.call
+        calls = call.calls if isinstance(call, Apply) else (call,)
+        names = ", ".join(dict.fromkeys(c.function.name for c in calls))
+        return f"{call.kind} {names}" if isinstance(call, MapRows) else f"CALL {names}"
+    return "SQL"

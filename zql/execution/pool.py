@@ -1,0 +1,284 @@
+"""Worker processes. The only module that knows joblib, whose loky starts and feeds them.
+
+When a worker dies, the pool cannot say of which job: every job that had begun is a suspect. It is
+tried again beside the others, and from its third try on alone: one that kills its worker then is
+guilty, and all others come through.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from zql.errors import Interrupted, RunError
+from zql.execution import worker
+from zql.execution.machine import private_memory
+from zql.execution.settings import Settings
+from zql.execution.starter import Starter
+from zql.execution.worker import Job
+
+_POLL_SECONDS = 0.05
+_BESIDE_OTHERS = 2
+_MOST_STARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a job ended its worker, `tries` times; `memory` when it was for using too much.
+
+    `detail` is where in the job it was, when the job notes that.
+    """
+
+    tries: int
+    reason: str
+    memory: bool = False
+    detail: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job: what its function gave, or how its worker died of it."""
+
+    job: Job
+    value: Any = None
+    death: Death | None = None
+
+
+class Pool:
+    """Processes that do jobs, for one `run` at a time."""
+
+    def __init__(self, settings: Settings, folder: str) -> None:
+        """Starts nothing yet. The workers keep notes and spilled rows in `folder`."""
+        self.retries = 0
+        self.interrupted = False
+        self._settings = settings
+        self._folder = folder
+        self._starter = Starter(self._start)
+        self._executor: Any = None
+
+    def warm(self) -> None:
+        """Starts the processes in the background, which takes most of a second."""
+        if self._executor is None:
+            self._starter.start()
+
+    def run(self, jobs: Sequence[Job], seconds: float | None = None) -> Iterator[Outcome]:
+        """The outcomes of the jobs as they come, in any order; one for each job.
+
+        Whoever leaves it before its end has the workers killed. Raises `TimeoutError` when the
+        jobs take more than `seconds`, not counting the start of the workers.
+        """
+        return _Run(self, jobs, seconds).outcomes()
+
+    def interrupt(self) -> None:
+        """Lets `run` raise `Interrupted`; from any thread."""
+        self.interrupted = True
+
+    def kill(self) -> None:
+        """Ends the workers at once, whatever they do."""
+        executor, self._executor = self._executor, None
+        if executor is None and self._starter.pending:
+            executor = self._starter.result()
+        if executor is None:
+            return
+        for pid in pids(executor):
+            _kill(pid)
+        executor.shutdown(wait=True, kill_workers=True)
+        worker.forget(self._folder)
+
+    def close(self) -> None:
+        """Ends the workers, and the thread that started them."""
+        self.kill()
+        self._starter.close()
+
+    @property
+    def settings(self) -> Settings:
+        """What the workers were started with."""
+        return self._settings
+
+    @property
+    def folder(self) -> str:
+        """Where the workers note what they are at."""
+        return self._folder
+
+    def executor(self) -> Any:
+        """The processes, started if need be."""
+        if self._executor is None:
+            self._executor = self._starter.result()
+        return self._executor
+
+    def _start(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        executor = ProcessPoolExecutor(
+            max_workers=self._settings.worker_count(),
+            timeout=None,
+            initializer=worker.prepare,
+            initargs=(os.getpid(), self._folder, self._settings),
+        )
+        executor.submit(os.getpid)  # starts them all
+        return executor
+
+
+class _Run:
+    """One run of jobs: which wait, which are with the workers, and who is a suspect."""
+
+    def __init__(self, pool: Pool, jobs: Sequence[Job], seconds: float | None) -> None:
+        self._pool = pool
+        self._seconds = seconds
+        self._waiting = deque(jobs)
+        self._suspects: deque[Job] = deque()
+        self._in_flight: dict[Any, Job] = {}
+        self._done: SimpleQueue[Any] = SimpleQueue()
+        self._tries: Counter[int] = Counter()
+        self._over_budget: set[int] = set()
+        self._alone = False
+        self._bad_starts = 0
+
+    def outcomes(self) -> Iterator[Outcome]:
+        self._pool.interrupted = False
+        self._pool.executor()
+        end = None if self._seconds is None else time.monotonic() + self._seconds
+        try:
+            while self._waiting or self._suspects or self._in_flight:
+                if self._pool.interrupted:
+                    raise Interrupted("interrupted", code="R799")
+                if end is not None and time.monotonic() > end:
+                    raise TimeoutError
+                self._submit()
+                future = self._next()
+                if future is None:
+                    continue
+                error = future.exception()
+                if error is None:
+                    self._bad_starts = 0
+                    yield Outcome(self._in_flight.pop(future), future.result())
+                elif _is_death(error):
+                    yield from self._bury(str(error))
+                else:
+                    raise error
+        finally:
+            if self._in_flight:
+                self._pool.kill()
+
+    def _submit(self) -> None:
+        """Keeps each worker busy and one job ready for it; a suspect has the pool to itself."""
+        executor = self._pool.executor()
+        if not self._in_flight:
+            self._alone = bool(self._suspects)
+        queue = self._suspects if self._alone else self._waiting
+        most = 1 if self._alone else 2 * self._pool.settings.worker_count()
+        while queue and len(self._in_flight) < most:
+            job = queue.popleft()
+            try:
+                future = executor.submit(worker.work, job)
+            except Exception as error:  # it died meanwhile: those in flight will tell
+                queue.appendleft(job)
+                if not _is_death(error):
+                    raise
+                if not self._in_flight:
+                    self._restart(str(error))
+                return
+            self._in_flight[future] = job
+            future.add_done_callback(self._done.put)
+
+    def _next(self) -> Any:
+        """A future that is done, or None after a moment."""
+        try:
+            return self._done.get(timeout=_POLL_SECONDS)
+        except Empty:
+            self._watch_memory()
+            return None
+
+    def _bury(self, reason: str) -> Iterator[Outcome]:
+        """After a death: finished jobs count, others wait again, suspects are told apart."""
+        lost: list[Job] = []
+        for future, job in list(self._in_flight.items()):
+            error = future.exception()  # all futures of a broken pool end at once
+            if error is None:
+                yield Outcome(job, future.result())
+            else:
+                lost.append(job)
+        self._in_flight.clear()
+        self._done = SimpleQueue()
+        notes = [at for at in worker.noted(self._pool.folder).values() if at]
+        begun = {at[0]: at[1] if at[1:] else None for at in notes}
+        self._restart(reason if not begun else "")
+        for job in reversed(lost):
+            if job.id not in begun:
+                self._waiting.appendleft(job)
+                continue
+            self._tries[job.id] += 1
+            tries = self._tries[job.id]
+            memory = job.id in self._over_budget
+            if tries >= self._pool.settings.tries or (self._alone and memory):
+                death = Death(tries, _exit_reason(reason), memory, begun[job.id])
+                yield Outcome(job, death=death)
+                continue
+            self._pool.retries += 1
+            if tries >= _BESIDE_OTHERS or memory:
+                self._suspects.append(job)
+            else:
+                self._waiting.appendleft(job)
+
+    def _restart(self, unexplained: str) -> None:
+        """New processes. Raises `RunError` when they die again and again without any job."""
+        self._pool.kill()
+        if not unexplained:
+            self._bad_starts = 0
+            return
+        self._bad_starts += 1
+        if self._bad_starts >= _MOST_STARTS:
+            raise RunError(
+                f"worker processes cannot be started: {_exit_reason(unexplained)}",
+                code="R717",
+                hint="see the messages above; is there enough memory?",
+            )
+
+    def _watch_memory(self) -> None:
+        """Ends the biggest worker when all processes together are over the budget."""
+        budget = self._pool.settings.budget()
+        used = {pid: private_memory(pid) for pid in pids(self._pool.executor())}
+        if not used or sum(used.values()) + private_memory(os.getpid()) <= budget:
+            return
+        pid = max(used, key=lambda one: used[one])
+        at = worker.noted(self._pool.folder).get(pid)
+        if at:
+            self._over_budget.add(at[0])
+            _kill(pid)
+
+
+def pids(executor: Any) -> list[int]:
+    """Process ids of an executor's workers."""
+    return list(getattr(executor, "_processes", None) or ())
+
+
+def pickled(function: Callable[..., Any]) -> bytes:
+    """A function with all that it refers to, for `pickle.loads` in another process."""
+    from joblib.externals import cloudpickle
+
+    blob: bytes = cloudpickle.dumps(function)
+    return blob
+
+
+def _is_death(error: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"BrokenProcessPool", "ShutdownExecutorError"})
+
+
+def _exit_reason(text: str) -> str:
+    """`SIGKILL(-9)`, or whatever loky says of how a process ended."""
+    found = re.search(r"exit codes? of the workers are \{(.*?)\}", text)
+    return found.group(1) if found else (text.splitlines() or ["unknown"])[0]
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

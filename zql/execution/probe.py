@@ -1,0 +1,198 @@
+"""The result type of a function that does not tell it: seen on its first calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import BindError, UdfError, ZqlError
+from zql.execution import loader, locate, traces, worker
+from zql.execution.arguments import to_python
+from zql.execution.engine import Engine
+from zql.execution.kinds import parse, travels_as_text, wire_type
+from zql.execution.misfit import Misfit
+from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.results import to_arrow
+from zql.execution.run import Run, is_python, reading
+from zql.execution.signature import fields_of
+from zql.execution.tasks import death_error
+from zql.execution.worker import Job
+from zql.expr.functions import PythonFunction
+from zql.expr.sql import quote_identifier
+from zql.logical.plan import Scan
+from zql.physical.plan import Stage
+from zql.storage.files import shown
+from zql.tree import walk
+
+if TYPE_CHECKING:
+    from zql.execution.native import NativeStage
+    from zql.execution.pool import Pool
+
+MOST_ELEMENTS = 100
+"""How many records of an iterator are looked at."""
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls to be made: for each row the positional arguments, then those of `keywords`."""
+
+    function: PythonFunction
+    rows: Sequence[tuple[Any, ...]]
+    keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What calls gave: a type (empty when there was no row), or why the one of `row` failed."""
+
+    returns: str = ""
+    iterates: bool = False
+    row: int = 0
+    code: str = ""
+    message: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Probe:
+    """Finds the result type of one function."""
+
+    def __init__(
+        self, function: PythonFunction, record: Sequence[str], keywords: Sequence[str]
+    ) -> None:
+        self._function = function
+        self._record = tuple(record)
+        self._keywords = tuple(keywords)
+
+    def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
+        """The function with its type, from calls on the rows of a run's plan.
+
+        The calls are made in a worker of the pool; without one, here.
+        """
+        for stage in run.plan.stages[:-1]:
+            run.keep(stage)
+        last = run.plan.stages[-1]
+        if is_python(last):
+            run.keep(last)
+            last = reading(last)
+        with run.native(last) as native:
+            calls = Calls(self._function, self._rows(native), self._keywords)
+            if pool is None:
+                seen = observe(run.host.engine, calls)
+            else:
+                seen = self._in_worker(calls, pool, native, last)
+            if seen.code:
+                place = _place(native, last, seen.row)
+                message = f"{self._function.name} on {place} {seen.message}"
+                raise UdfError(message, code=seen.code, notes=seen.notes)
+        if not seen.returns and self._record:
+            raise BindError(
+                f"there is no row to see what columns {self._function.name} gives",
+                code="T321",
+                hint="write RETURNS (name TYPE, ..) behind it",
+            )
+        kind = parse(seen.returns or "VARCHAR")
+        return replace(
+            self._function, returns=str(kind), fields=fields_of(kind), iterates=seen.iterates
+        )
+
+    def _rows(self, native: NativeStage) -> list[tuple[Any, ...]]:
+        """The arguments of each call."""
+        engine, select = native.select()
+        columns = [(c.name, parse(c.type)) for c in native.columns]
+        items = ", ".join(
+            f"CAST({quote_identifier(n)} AS {wire_type(k) if travels_as_text(k) else k}) AS c{i}"
+            for i, (n, k) in enumerate(columns)
+        )
+        rows: list[tuple[Any, ...]] = []
+        with engine.batches(f"SELECT {items or '1'} FROM (\n{select}\n)", 1024) as stream:
+            for batch in stream:
+                values = [to_python(batch.column(i), k) for i, (_, k) in enumerate(columns)]
+                rows += zip(*values, strict=True) if values else [()] * batch.num_rows
+        if not self._record:
+            return rows
+        count = len(self._record)
+        return [(dict(zip(self._record, row[:count], strict=True)), *row[count:]) for row in rows]
+
+    def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, stage: Stage) -> Seen:
+        names = [self._function.name]
+        seconds = pool.settings.probe_seconds
+        job = Job(0, observe, calls, "the first rows")
+        outcomes = pool.run([job], seconds)
+        try:
+            outcome = next(outcomes)
+        except TimeoutError:
+            raise UdfError(
+                f"{names[0]} took more than {seconds:g} seconds on the first rows of "
+                f"{_inputs(stage)}, when its type was looked for",
+                code="R718",
+                hint="annotate the function, or write RETURNS: then it is not tried first",
+            ) from None
+        if outcome.death is not None:
+            row = outcome.death.detail
+            place = _place(native, stage, row) if row is not None else _inputs(stage)
+            raise death_error(outcome.death, place, names, pool.settings)
+        seen: Seen = outcome.value
+        return seen
+
+
+def observe(_engine: Engine, calls: Calls) -> Seen:
+    """Makes the calls; never raises what a function raises."""
+    function = calls.function
+    strict = [not p.passes_null for p in function.parameters]
+    try:
+        call = loader.load(function)
+    except BaseException as error:  # noqa: BLE001 - user code
+        return _failed(0, error, "R713", "cannot be loaded:")
+    kind, iterates = NULL, False
+    values: list[Any] = []
+    for row, arguments in enumerate(calls.rows):
+        worker.note_detail(row)
+        if any(s and a is None for s, a in zip(strict, arguments, strict=False)):
+            continue
+        count = len(arguments) - len(calls.keywords)
+        named = dict(zip(calls.keywords, arguments[count:], strict=True))
+        try:
+            value = call(*arguments[:count], **named)
+            if isinstance(value, Iterator):
+                iterates, value = True, list(islice(value, MOST_ELEMENTS))
+        except BaseException as error:  # noqa: BLE001 - user code
+            return _failed(row, error, "R710", "raised")
+        try:
+            kind = merged(kind, kind_of(value))
+        except NoType as error:
+            return Seen(row=row, code="R711", message=f"has no one type for its results: {error}")
+        values.append(value)
+    if not values:
+        return Seen(iterates=iterates)
+    kind = settled(kind)
+    try:
+        to_arrow(values, kind)
+    except Misfit as misfit:
+        return Seen(
+            row=misfit.row, code="R711", message=f"gave values of no one type: {misfit.why}"
+        )
+    return Seen(str(kind), iterates)
+
+
+def _failed(row: int, error: BaseException, code: str, verb: str) -> Seen:
+    message = f"{verb} {traces.told(error)}"
+    return Seen(row=row, code=code, message=message, notes=traces.frames(error))
+
+
+def _place(native: NativeStage, stage: Stage, row: int) -> str:
+    engine, sources = native.connection()
+    try:
+        found = locate.scan_place(engine, sources, native.plan, row)
+    except (ZqlError, ValueError):
+        found = None
+    return found or f"row {row + 1} of the first rows of {_inputs(stage)}"
+
+
+def _inputs(stage: Stage) -> str:
+    files = [f for n in walk(stage) if isinstance(n, Scan) for f in n.files]
+    names = ", ".join(shown(file.path) for file in files[:_MOST_NAMES])
+    return (names + ", ..." if files[_MOST_NAMES:] else names) or "its input"

@@ -1,0 +1,89 @@
+"""What a run did: its outputs, how much went through, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from zql.storage.format import WrittenFile
+
+
+@dataclass(slots=True)
+class StepCount:
+    """What went through a step; `seconds` are its own, `calls` those of Python functions."""
+
+    operator: str
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage. `kind` is `native` (one DuckDB) or `tasks`; figures of steps are sums."""
+
+    id: int
+    kind: str
+    tasks: int
+    rows: int
+    seconds: float
+    records_in: int = 0
+    steps: tuple[StepCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The result of a run; `elapsed` is in seconds.
+
+    `counters`: `records_in` (rows that the readers of files handed over), `records_out` (rows of
+    the result), `records_written` and `bytes_written` (rows and bytes of the outputs made by this
+    run), `records_kept` (rows of outputs that were there already, with mode skip), `tasks`,
+    `retries` (tasks begun again after a worker died), `python_calls`.
+    """
+
+    outputs: tuple[WrittenFile, ...] = ()
+    counters: dict[str, int] = field(default_factory=dict)
+    stages: tuple[StageReport, ...] = ()
+    elapsed: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        return {
+            "outputs": [{"path": f.path, "rows": f.rows, "bytes": f.bytes} for f in self.outputs],
+            "counters": dict(self.counters),
+            "stages": [asdict(stage) for stage in self.stages],
+            "elapsed": self.elapsed,
+            "warnings": list(self.warnings),
+        }
+
+
+def merged(reports: Sequence[RunReport]) -> RunReport:
+    """Several runs as one: outputs and warnings in order, counters and times added up."""
+    counters: dict[str, int] = {}
+    for report in reports:
+        for name, value in report.counters.items():
+            counters[name] = counters.get(name, 0) + value
+    return RunReport(
+        tuple(f for report in reports for f in report.outputs),
+        counters,
+        tuple(stage for report in reports for stage in report.stages),
+        sum(report.elapsed for report in reports),
+        tuple(w for report in reports for w in report.warnings),
+    )
+
+
+def summed(steps: Sequence[Sequence[StepCount]]) -> tuple[StepCount, ...]:
+    """The same steps of several tasks added up."""
+    total: list[StepCount] = []
+    for counts in steps:
+        for i, count in enumerate(counts):
+            if i == len(total):
+                total.append(StepCount(count.operator))
+            total[i].rows_in += count.rows_in
+            total[i].rows_out += count.rows_out
+            total[i].seconds += count.seconds
+            total[i].calls += count.calls
+    return tuple(total)

@@ -1,0 +1,217 @@
+"""One plan on its way: stages in order, what they leave for each other, and the outputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from zql.errors import InternalError, ZqlError
+from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
+from zql.execution.native import NativeStage
+from zql.execution.report import RunReport, StageReport, summed
+from zql.execution.settings import Settings
+from zql.execution.stream import RowStream
+from zql.logical.plan import StageResult
+from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
+
+if TYPE_CHECKING:
+    from zql.execution.kept import KeptFile
+    from zql.execution.pool import Pool
+    from zql.execution.sources import Input
+    from zql.execution.task import TaskResult
+    from zql.execution.writing import FileOutput, KeptOutput
+
+
+class Host(Protocol):
+    """What a run needs of its runner."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def objects(self) -> Mapping[str, object]: ...
+
+    @property
+    def retries(self) -> int: ...
+
+    def pool(self) -> Pool: ...
+
+    def folder(self) -> str: ...
+
+
+class Run:
+    """One plan being run. A context manager: leaving it removes what it kept."""
+
+    def __init__(self, host: Host, plan: PhysicalPlan) -> None:
+        self.host = host
+        self.plan = plan
+        self.results: dict[int, tuple[KeptFile, ...]] = {}
+        self.reports: list[StageReport] = []
+        self._stack = ExitStack()
+        self._folder: str | None = None
+        self._began = time.perf_counter()
+        self._retries = host.retries
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends what still runs and removes the folder of the run; twice does no harm."""
+        self._stack.close()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            remove_folder(folder)
+
+    def stream(self) -> RowStream:
+        """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
+        *before, last = self.plan.stages
+        sink = last.sink
+        if not isinstance(sink, Collect):
+            raise InternalError("the plan does not end in rows")
+        for stage in before:
+            self.keep(stage)
+        if is_python(last):
+            self.keep(last)
+            last = reading(last)
+        native = self._stack.enter_context(self.native(last))
+        try:
+            engine, select = native.select()
+        except EngineError as error:
+            raise explained(error, last) from None
+        columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
+        self._stack.callback(self.close)
+        return RowStream(engine, select, columns, self._stack, lambda e: explained(e, last))
+
+    def write(self) -> RunReport:
+        """Writes the files of a plan that ends in `WriteFiles`."""
+        from zql.execution.write_run import WriteRun
+
+        *before, last = self.plan.stages
+        if not isinstance(last.sink, WriteFiles):
+            raise InternalError("the plan does not end in files")
+        with WriteRun(self, last.sink) as writing:
+            for stage in before:
+                self.keep(stage)
+            outputs, kept = writing.finish(last)
+        counters = {
+            "records_in": sum(report.records_in for report in self.reports),
+            "records_out": sum(file.rows for file in [*outputs, *kept]),
+            "records_written": sum(file.rows for file in outputs),
+            "bytes_written": sum(file.bytes for file in outputs),
+            "records_kept": sum(file.rows for file in kept),
+            "tasks": sum(report.tasks for report in self.reports),
+            "retries": self.host.retries - self._retries,
+            "python_calls": sum(s.calls for report in self.reports for s in report.steps),
+        }
+        return RunReport(
+            tuple(sorted([*outputs, *kept], key=lambda file: file.path)),
+            counters,
+            tuple(self.reports),
+            time.perf_counter() - self._began,
+        )
+
+    # ---- stages ----------------------------------------------------------------------------------
+
+    def keep(self, stage: Stage) -> tuple[KeptFile, ...]:
+        """Does a stage and leaves its rows in the run's folder for later ones."""
+        folder = self.folder(f"stage-{stage.id}")
+        if is_python(stage):
+            from zql.execution.writing import KeptOutput
+
+            inputs = self.inputs(stage)
+            done = self.tasks(stage, inputs, [KeptOutput(folder)] * len(inputs))
+            files = tuple(result.file for result in done if result.file is not None)
+        else:
+            began = time.perf_counter()
+            with self.native(stage) as native:
+                try:
+                    files = tuple(native.keep(folder))
+                except EngineError as error:
+                    raise explained(error, stage) from None
+            self.report(stage, "native", 1, sum(f.rows for f in files), began)
+        self.results[stage.id] = files
+        return files
+
+    def native(self, stage: Stage) -> NativeStage:
+        """A stage of SQL alone, ready to be run."""
+        host = self.host
+        return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
+
+    def inputs(self, stage: Stage) -> list[Input]:
+        """The parts of a stage's source."""
+        from zql.execution.tasks import inputs_of
+
+        return inputs_of(stage, self.host.engine, self.host.settings, self.results)
+
+    def tasks(
+        self,
+        stage: Stage,
+        inputs: Sequence[Input],
+        outputs: Sequence[FileOutput | KeptOutput],
+        numbers: Sequence[int] | None = None,
+    ) -> list[TaskResult]:
+        """Does a stage of Python as tasks, one for each input; their results in order."""
+        from zql.execution import tasks
+
+        began = time.perf_counter()
+        specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
+        writes = isinstance(self.plan.stages[-1].sink, WriteFiles)
+        small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
+        if small and not writes:
+            done = tasks.run_here(specs, self.host.engine)
+        else:
+            done = tasks.run_in_workers(specs, self.host.pool())
+        rows = sum(result.file.rows for result in done if result.file is not None)
+        steps = summed([result.steps for result in done])
+        records = sum(result.records_in for result in done)
+        self.report(stage, "tasks", len(done), rows, began, records, steps)
+        return done
+
+    def report(
+        self, stage: Stage, kind: str, tasks: int, rows: int, began: float, *more: object
+    ) -> None:
+        """Notes what a stage did since `began`."""
+        seconds = time.perf_counter() - began
+        self.reports.append(StageReport(stage.id, kind, tasks, rows, seconds, *more))  # type: ignore[arg-type]
+
+    def folder(self, name: str) -> str:
+        """A folder inside the run's own, which is made when it is first needed."""
+        if self._folder is None:
+            self._folder = make_folder(self.host.folder(), "run")
+        path = os.path.join(self._folder, name)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+
+
+def is_python(stage: Stage) -> bool:
+    """Whether a stage calls Python, and so is cut into tasks."""
+    return any(isinstance(step, CallPython) for step in stage.steps)
+
+
+def reading(stage: Stage) -> Stage:
+    """A native stage that reads what `stage` kept, and ends where it should have ended."""
+    last = stage.steps[-1]
+    columns = (last.plan if isinstance(last, RunSql) else last.call).columns
+    return Stage(stage.id, None, (RunSql(StageResult(stage.id, columns)),), stage.sink)
+
+
+def kept_stage(stage: Stage) -> Stage:
+    """The stage with its rows kept."""
+    return replace(stage, sink=Keep())
+
+
+def explained(error: EngineError, stage: Stage) -> ZqlError:
+    """What DuckDB's failure means: the place in a file, when a reader failed on it."""
+    from zql.execution.task import read_failure
+
+    return read_failure(error, stage, None) or error

@@ -1,0 +1,134 @@
+"""Runs physical plans: stages in order, natively or as tasks, and their outputs at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zql.errors import Interrupted
+from zql.execution.engine import Engine, make_folder, remove_folder
+from zql.execution.run import Run, is_python
+from zql.execution.settings import Settings
+from zql.execution.stream import RowStream
+from zql.expr.functions import PythonFunction
+from zql.physical.plan import PhysicalPlan
+
+if TYPE_CHECKING:
+    from zql.execution.pool import Pool
+    from zql.execution.report import RunReport
+
+
+class Runner:
+    """Runs plans one after the other; keeps its workers between them."""
+
+    def __init__(self, settings: Settings, objects: Mapping[str, object], engine: Engine) -> None:
+        """`objects` are the Python objects that plans may read, by key. Starts nothing yet."""
+        self._settings = settings
+        self._objects = objects
+        self._engine = engine
+        self._folder: str | None = None
+        self._pool: Pool | None = None
+
+    def run(self, plan: PhysicalPlan) -> RunReport:
+        """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`."""
+        if _has_python(plan):
+            self.pool().warm()
+        try:
+            with Run(self, plan) as run:
+                return run.write()
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", code="R799") from None
+
+    def collect(self, plan: PhysicalPlan) -> RowStream:
+        """Runs a query up to its last stage, whose rows come as they are asked for.
+
+        The stream must be closed. Raises `ZqlError`.
+        """
+        run = Run(self, plan)
+        try:
+            return run.stream()
+        except KeyboardInterrupt:
+            run.close()
+            raise Interrupted("interrupted", code="R799") from None
+        except BaseException:
+            run.close()
+            raise
+
+    def probe(
+        self,
+        function: PythonFunction,
+        plan: PhysicalPlan,
+        record: Sequence[str],
+        keywords: Sequence[str],
+        *,
+        isolated: bool = True,
+    ) -> PythonFunction:
+        """The function with the type of its result, seen on the rows of a plan (100 or so).
+
+        The plan's first columns form the record when `record` names them, else they are positional
+        arguments; the last ones are the named arguments `keywords`. Calls are made in a worker and
+        have a limit in time, unless not `isolated`. Raises `UdfError`, as the run would.
+        """
+        from zql.execution.probe import Probe
+
+        pool = self.pool() if isolated else None
+        if pool is not None:
+            pool.warm()
+        with Run(self, plan) as run:
+            return Probe(function, record, keywords).typed(run, pool)
+
+    def interrupt(self) -> None:
+        """Stops what runs; from any thread."""
+        self._engine.interrupt()
+        if self._pool is not None:
+            self._pool.interrupt()
+
+    def close(self) -> None:
+        """Ends the workers and removes the temporary files."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            remove_folder(folder)
+
+    def pool(self) -> Pool:
+        """The workers, not started before they are needed."""
+        if self._pool is None:
+            from zql.execution.pool import Pool
+
+            folder = os.path.join(self.folder(), "pool")
+            os.mkdir(folder, 0o700)
+            self._pool = Pool(self._settings, folder)
+        return self._pool
+
+    def folder(self) -> str:
+        """The folder of this runner, which only this user can enter."""
+        if self._folder is None:
+            self._folder = make_folder(self._settings.temp_root())
+        return self._folder
+
+    @property
+    def retries(self) -> int:
+        """How many tasks were begun again, in all runs."""
+        return 0 if self._pool is None else self._pool.retries
+
+    @property
+    def settings(self) -> Settings:
+        """How plans are run."""
+        return self._settings
+
+    @property
+    def engine(self) -> Engine:
+        """The connection that statements are run on cursors of."""
+        return self._engine
+
+    @property
+    def objects(self) -> Mapping[str, object]:
+        """The Python objects that plans may read."""
+        return self._objects
+
+
+def _has_python(plan: PhysicalPlan) -> bool:
+    return any(is_python(stage) for stage in plan.stages)

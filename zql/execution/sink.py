@@ -1,0 +1,267 @@
+"""Where a WRITE goes: names of files from a pattern, what is there already, and checked options."""
+
+from __future__ import annotations
+
+import os
+import re
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zql.errors import UsageError, did_you_mean, nearest
+from zql.physical.plan import WriteFiles
+from zql.storage import compression as packing
+from zql.storage import files, registry
+from zql.storage import options as option_names
+
+MODES = ("error", "overwrite", "append", "skip")
+MANIFEST = "_zql_manifest.json"
+_OWN_OPTIONS = {
+    "format": "VARCHAR",
+    "mode": "VARCHAR",
+    "compression": "VARCHAR",
+    "shards": "BIGINT",
+}
+_FOLDER_NAME = "part-{shard:05d}"
+_LATER = ("partition_by", "max_rows_per_file", "file_size_bytes", "manifest")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A checked WRITE. `pattern` has the names of its files, with `{shard}` if there are several.
+
+    `options` are those of the plan: the format's own, with `compression` and `shards` among them.
+    """
+
+    pattern: str
+    format: str
+    mode: str
+    options: tuple[tuple[str, Any], ...] = ()
+    is_folder: bool = False
+
+    @property
+    def compression(self) -> str | None:
+        """The compression of the files; None for none, or for the format's own choice."""
+        found: str | None = dict(self.options).get("compression")
+        return found
+
+    @property
+    def shards(self) -> int | None:
+        """The number of files asked for; None when the input decides."""
+        found: int | None = dict(self.options).get("shards")
+        return found
+
+    @property
+    def format_options(self) -> tuple[tuple[str, Any], ...]:
+        """The options for the format's writer."""
+        return tuple((n, v) for n, v in self.options if n not in _OWN_OPTIONS)
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the rows go to more than one file."""
+        return bool(_fields(self.pattern))
+
+    @property
+    def remote(self) -> bool:
+        """Whether the files are not on this machine."""
+        return files.protocol(self.pattern) is not None
+
+    @property
+    def root(self) -> str:
+        """The folder of the files, or the one above all of them; ends in `/` unless empty."""
+        literal = next(iter(string.Formatter().parse(self.pattern)))[0]
+        return literal[: literal.rfind("/") + 1]
+
+    def path(self, shard: int, shards: int) -> str:
+        """The name of a shard, of which there are `shards`."""
+        return self.pattern.format(shard=shard, shards=shards)
+
+    def shard_of(self, path: str) -> int | None:
+        """The number of the shard that has this name; None for another's file."""
+        found = _matcher(self.pattern).fullmatch(path)
+        if found is None:
+            return None
+        return int(found.groupdict().get("shard") or 0)
+
+
+def check_target(uri: str, options: Mapping[str, Any]) -> Target:
+    """The target of a WRITE as the user gave it. Raises `UsageError`; touches no file."""
+    if not uri:
+        raise UsageError("WRITE needs a path", code="U630")
+    pattern = files.local_path(uri)
+    _check_placeholders(pattern)
+    given = {name.lower(): value for name, value in options.items()}
+    format_ = _format(pattern, given.get("format"))
+    allowed = {**_OWN_OPTIONS, **format_.write_options}
+    for name in _LATER:
+        if name in given and name not in allowed:
+            raise UsageError(f'the option "{name}" of WRITE is not supported yet', code="U631")
+    checked = option_names.check(given, allowed, "WRITE")
+    mode = str(checked.get("mode", "error")).lower()
+    if mode not in MODES:
+        raise UsageError(
+            f'option "mode" of WRITE is one of {", ".join(MODES)}, not "{mode}"',
+            code="U632",
+            hint=did_you_mean(nearest(mode, MODES)),
+        )
+    compression = checked.get("compression")
+    is_folder = pattern.endswith("/")
+    if is_folder:
+        pattern += _FOLDER_NAME + format_.suffixes[0] + _suffix(format_.name, compression)
+    found = {n: v for n, v in checked.items() if n not in ("format", "mode", "compression")}
+    compression = _compression(pattern, format_.name, compression)
+    if compression is not None:
+        found["compression"] = compression
+    target = Target(pattern, format_.name, mode, tuple(found.items()), is_folder)
+    _check_shards(target)
+    return target
+
+
+def target_of(sink: WriteFiles) -> Target:
+    """The target that a plan's sink describes."""
+    return check_target(sink.uri, {**dict(sink.options), "mode": sink.mode, "format": sink.format})
+
+
+def _format(pattern: str, name: Any) -> Any:
+    if name is not None:
+        return registry.by_name(str(name))
+    found = registry.format_of(pattern)
+    if found is None:
+        known = ", ".join(f.suffixes[0] for f in registry.FORMATS)
+        what = "a folder" if pattern.endswith("/") else f'"{pattern}"'
+        raise UsageError(
+            f"{what} does not tell a format",
+            code="U633",
+            hint=f"OPTIONS (format = 'parquet'), or a name that ends in one of {known}",
+        )
+    return found
+
+
+def _compression(pattern: str, format_name: str, option: Any) -> str | None:
+    if format_name == "parquet":
+        return None if option is None else str(option)
+    found = packing.chosen(pattern, option)
+    return None if found is packing.NONE else found.name
+
+
+def _suffix(format_name: str, compression: Any) -> str:
+    if format_name == "parquet" or compression is None:
+        return ""
+    return packing.by_name(str(compression)).suffixes[0] if compression != "none" else ""
+
+
+def _fields(pattern: str) -> list[tuple[str, str]]:
+    """Names and format specifications of a pattern's placeholders."""
+    try:
+        parsed = list(string.Formatter().parse(pattern))
+    except ValueError as error:
+        raise UsageError(
+            f'the path "{pattern}" is no pattern: {error}',
+            code="U634",
+            hint="write {{ and }} for braces in a name",
+        ) from None
+    return [(name, spec or "") for _, name, spec, _ in parsed if name is not None]
+
+
+def _check_placeholders(pattern: str) -> None:
+    for name, spec in _fields(pattern):
+        if name not in ("shard", "shards"):
+            raise UsageError(
+                f"the path has {{{name}}}, and only {{shard}} and {{shards}} are known",
+                code="U634",
+                hint="for a folder per value of a column there will be partition_by",
+            )
+        if not _is_decimal(spec):
+            raise UsageError(
+                f'"{spec}" is no format for a number, in {{{name}:{spec}}}',
+                code="U634",
+                hint="{shard:05d} gives 00007",
+            )
+    names = [name for name, _ in _fields(pattern)]
+    if "shards" in names and "shard" not in names:
+        raise UsageError("the path has {shards} but no {shard}", code="U634")
+
+
+def _is_decimal(spec: str) -> bool:
+    """Whether a format gives digits that read as the number again."""
+    try:
+        return all(int(format(n, spec)) == n for n in (0, 7, 1234567))
+    except ValueError:
+        return False
+
+
+def _check_shards(target: Target) -> None:
+    if target.shards not in (None, 1) and not target.sharded:
+        raise UsageError(
+            f'"{target.pattern}" is one file, and option "shards" asks for {target.shards}',
+            code="U635",
+            hint="put {shard} into the name, or name a folder",
+        )
+    if target.mode == "append":
+        names = [name for name, _ in _fields(target.pattern)]
+        if "shard" not in names or "shards" in names:
+            raise UsageError(
+                'mode "append" adds files, so the name needs {shard} and may not have {shards}',
+                code="U636",
+            )
+
+
+def _matcher(pattern: str) -> re.Pattern[str]:
+    """Matches the names that a pattern can give."""
+    parts: list[str] = []
+    seen: set[str] = set()
+    for literal, name, _, _ in string.Formatter().parse(pattern):
+        parts.append(re.escape(literal))
+        if name is not None:
+            parts.append(rf"(?P<{name}>\s*\d+\s*)" if name not in seen else rf"(?P={name})")
+            seen.add(name)
+    return re.compile("".join(parts))
+
+
+def existing(target: Target, storage_options: Mapping[str, Any]) -> dict[str, int]:
+    """Files that are there under names that the target may give, with their shard numbers."""
+    if not target.sharded:
+        return {target.pattern: 0} if _is_there(target, storage_options) else {}
+    found = {}
+    for path in _under(target.root, target, storage_options):
+        shard = target.shard_of(path)
+        if shard is not None:
+            found[path] = shard
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def others(target: Target, storage_options: Mapping[str, Any]) -> list[str]:
+    """Data files in a folder that is a target, under other names than the target gives."""
+    if not target.is_folder:
+        return []
+    paths = _under(target.root, target, storage_options)
+    return [p for p in paths if target.shard_of(p) is None and not _is_hidden(p, target.root)]
+
+
+def _is_hidden(path: str, root: str) -> bool:
+    return any(part.startswith((".", "_")) for part in path[len(root) :].split("/"))
+
+
+def _is_there(target: Target, storage_options: Mapping[str, Any]) -> bool:
+    if target.remote:
+        return files.stat_file(target.pattern, storage_options) is not None
+    return os.path.lexists(target.pattern)
+
+
+def _under(root: str, target: Target, storage_options: Mapping[str, Any]) -> list[str]:
+    """Files below a folder, as deep as the pattern goes."""
+    if target.remote:
+        found = files.filesystem(root, storage_options).find(root)
+        prefix = root[: root.index("://") + 3]
+        return [path if "://" in path else prefix + path.lstrip("/") for path in found]
+    depth = target.pattern[len(root) :].count("/")
+    paths = []
+    for folder, folders, names in os.walk(root or "."):
+        below = os.path.relpath(folder, root or ".")
+        level = 0 if below == "." else below.count("/") + 1
+        if level >= depth:
+            folders.clear()
+        prefix = root if level == 0 else f"{root}{below}/"
+        paths += [prefix + name for name in names]
+    return paths

@@ -1,0 +1,151 @@
+"""The leaves of a plan as SQL relations that one engine can read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import InternalError
+from zql.execution import kept
+from zql.execution.engine import Engine
+from zql.execution.kept import KeptFile, Part
+from zql.expr.expression import Column
+from zql.expr.sql import quote_identifier
+from zql.logical.plan import BatchInput, MemoryScan, Scan, StageResult
+from zql.storage import registry
+from zql.storage.format import ReadColumn, Split
+from zql.tree import Node, walk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Input = Split | Part
+"""What one task reads of its stage's source."""
+
+_numbers = itertools.count()
+
+
+class Sources:
+    """Gives each leaf of plans its relation; what it registers lives as long as the context."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        results: Mapping[int, Sequence[KeptFile]],
+        objects: Mapping[str, object],
+        storage_options: Mapping[str, Any],
+    ) -> None:
+        self._engine = engine
+        self._results = results
+        self._objects = objects
+        self._storage_options = storage_options
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Sources:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def of(
+        self, plan: Node, given: Mapping[Node, str] | None = None, *, number_rows: bool = False
+    ) -> dict[Node, str]:
+        """The relations of a plan's leaves; those `given` are taken as they are."""
+        found = dict(given or {})
+        for node in walk(plan):
+            if isinstance(node, Scan | MemoryScan | StageResult | BatchInput) and node not in found:
+                found[node] = self.relation(node, number_rows=number_rows)
+        return found
+
+    def relation(self, leaf: Node, input: Input | None = None, *, number_rows: bool = False) -> str:
+        """The relation of one leaf: of all of it, or of the part that a task reads."""
+        match leaf:
+            case Scan():
+                split = input if isinstance(input, Split) else None
+                return self._scan(leaf, split, number_rows)
+            case MemoryScan():
+                return self._memory(leaf)
+            case StageResult():
+                if isinstance(input, Part):
+                    data: pa.Table | None = kept.part_table(input)
+                else:
+                    data = kept.table(self._results[leaf.stage])
+                return self.registered(data, leaf.columns)
+            case _:
+                raise InternalError(f"nothing to read for {type(leaf).__name__}")
+
+    def registered(self, data: object | None, columns: Sequence[Column]) -> str:
+        """Arrow data as a relation of the columns with their types; None stands for no rows."""
+        if data is None:
+            return f"(SELECT {_nulls(columns)} WHERE false)"
+        name = f"zql_{next(_numbers)}"
+        self._engine.register(name, data)
+        self._stack.callback(self._engine.unregister, name)
+        return f"(SELECT {casts(columns)} FROM {name})"
+
+    def _memory(self, scan: MemoryScan) -> str:
+        name = f"zql_{next(_numbers)}"
+        self._engine.register(name, self._objects[scan.key])
+        self._stack.callback(self._engine.unregister, name)
+        items = ", ".join(
+            f"CAST({quote_identifier(s)} AS {c.type}) AS {quote_identifier(c.name)}"
+            for s, c in zip(scan.sources, scan.columns, strict=True)
+        )
+        return f"(SELECT {items or '1'} FROM {name})"
+
+    def _scan(self, scan: Scan, split: Split | None, number_rows: bool) -> str:
+        format_ = registry.by_name(scan.format)
+        options = dict(scan.options)
+        files = [split.file] if split else scan.files
+        add_filesystems(self._engine, [f.path for f in files], self._storage_options)
+        source = self._stack.enter_context(
+            format_.opened(split or list(scan.files), options, number_rows=number_rows)
+        )
+        columns = [
+            ReadColumn(c.column.name, c.source, c.column.type, c.kind) for c in scan.columns_read
+        ]
+        return format_.scan_sql(source, columns, options, self._engine)
+
+
+def casts(columns: Sequence[Column]) -> str:
+    """A select list that gives the columns their types; a no-op where they have them."""
+    items = (f"CAST({n} AS {t}) AS {n}" for n, t in _quoted(columns))
+    return ", ".join(items) or "1"
+
+
+def _nulls(columns: Sequence[Column]) -> str:
+    return ", ".join(f"CAST(NULL AS {t}) AS {n}" for n, t in _quoted(columns)) or "1"
+
+
+def _quoted(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    return ((quote_identifier(c.name), c.type) for c in columns)
+
+
+def add_filesystems(
+    engine: Engine, paths: Sequence[str], storage_options: Mapping[str, Any]
+) -> None:
+    """Lets the engine open the remote ones among the paths."""
+    from zql.storage import files
+
+    protocols = {p: path for path in paths if (p := files.protocol(path))}
+    for path in protocols.values():
+        from zql.storage.remote import thread_safe
+
+        engine.add_filesystem(thread_safe(files.filesystem(path, storage_options)))
+
+
+@contextmanager
+def registered_stream(
+    engine: Engine, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[str]:
+    """A name under which a statement reads batches as they are made, once."""
+    import pyarrow as pa
+
+    name = f"zql_{next(_numbers)}"
+    engine.register(name, pa.RecordBatchReader.from_batches(schema, batches))
+    try:
+        yield name
+    finally:
+        engine.unregister(name)

@@ -1,0 +1,234 @@
+"""Tasks: one stage on one part of its source. `run_task` is a pure function of picklable data.
+
+What a task gives are files; only paths, numbers and texts come back. It never raises: a failure is
+a part of its result, since an exception may be one that cannot be sent to another process.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
+from zql.execution import loader, traces
+from zql.execution.binding import Catch
+from zql.execution.engine import Engine, EngineError
+from zql.execution.kept import KeptFile, KeptWriter
+from zql.execution.locate import input_place
+from zql.execution.pipeline import Pipeline, leaves
+from zql.execution.report import StepCount
+from zql.execution.settings import Settings
+from zql.execution.sources import Input, casts, registered_stream
+from zql.execution.writing import FileOutput, KeptOutput, write_file
+from zql.logical.plan import BatchInput, LogicalPlan, Scan
+from zql.physical.plan import RunSql, Stage
+from zql.physical.sql import render
+from zql.storage import registry
+from zql.storage.format import Split
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All that a worker must know for one task.
+
+    `search` are folders for imports of user code; more than `limit` rows are not wanted.
+    """
+
+    id: int
+    stage: Stage
+    input: Input
+    output: FileOutput | KeptOutput
+    settings: Settings
+    results: Mapping[int, tuple[KeptFile, ...]]
+    search: tuple[str, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as data; `kind` is the name of a class in `zql.errors`."""
+
+    kind: str
+    code: str
+    message: str
+    hint: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def error(self) -> ZqlError:
+        """The error itself."""
+        kinds: tuple[type[ZqlError], ...] = (UdfError, StorageError, Interrupted, RunError)
+        found = {kind.__name__: kind for kind in kinds}.get(self.kind, RunError)
+        return found(self.message, code=self.code, hint=self.hint, notes=self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a task did: its file, and how much went through; or why it failed."""
+
+    id: int
+    file: KeptFile | None
+    records_in: int = 0
+    steps: tuple[StepCount, ...] = ()
+    seconds: float = 0.0
+    failure: Failure | None = None
+
+
+def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> TaskResult:
+    """Does one task on an engine; never raises."""
+    began = time.perf_counter()
+    try:
+        for folder in spec.search:
+            loader.search(folder)
+        pipeline = Pipeline(
+            spec.stage,
+            spec.input,
+            engine,
+            spec.settings,
+            results=spec.results,
+            catch=catch,
+            count_input=True,
+        )
+        with pipeline:
+            file = _written(pipeline, spec)
+        return TaskResult(
+            spec.id,
+            file,
+            pipeline.records_in,
+            tuple(pipeline.counts),
+            time.perf_counter() - began,
+        )
+    except BaseException as error:  # noqa: BLE001 - see above
+        return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))
+
+
+def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
+    """Any exception of a task as data."""
+    place = input_place(input)
+    if isinstance(error, KeyboardInterrupt):
+        return Failure("Interrupted", "R799", "interrupted")
+    if isinstance(error, MemoryError):
+        hint = "raise the memory budget, or lower split_size"
+        return Failure("RunError", "R731", f"out of memory on {place}", hint)
+    if isinstance(error, EngineError):
+        found = read_failure(error, stage, input)
+        if found is not None:
+            return Failure("StorageError", found.code, found.message, found.hint, found.notes)
+        notes = (*error.notes, f"while working on {place}")
+        return Failure("RunError", error.code, error.message, error.hint, notes)
+    if isinstance(error, ZqlError):
+        return Failure(type(error).__name__, error.code, error.message, error.hint, error.notes)
+    message = f"internal error on {place}: {traces.told(error)}"
+    return Failure("RunError", "X901", message, notes=traces.all_frames(error))
+
+
+def read_failure(error: EngineError, stage: Stage, input: Input | None) -> StorageError | None:
+    """The place in a file behind an error of DuckDB's readers, when the format can find it."""
+    scans = [stage.source] if isinstance(stage.source, Scan) else list(scans_of(stage))
+    for scan in scans:
+        files = [input.file] if isinstance(input, Split) else list(scan.files)
+        format_ = registry.by_name(scan.format)
+        found = format_.explain_failure(files, dict(scan.options), error.message)
+        if isinstance(found, StorageError):
+            return found
+    return None
+
+
+def scans_of(stage: Stage) -> Iterator[Scan]:
+    """The scans in a stage's SQL."""
+    from zql.tree import walk
+
+    for step in stage.steps:
+        yield from (node for node in walk(step) if isinstance(node, Scan))
+
+
+def _written(pipeline: Pipeline, spec: TaskSpec) -> KeptFile:
+    if isinstance(spec.output, KeptOutput):
+        return _keep(pipeline, spec.output, spec.id, spec.limit)
+    return _write(pipeline, spec.output, spec.id)
+
+
+def _keep(pipeline: Pipeline, output: KeptOutput, number: int, limit: int | None) -> KeptFile:
+    names = [column.name for column in pipeline.columns()]
+    path = os.path.join(output.folder, f"{number:06d}-{os.urandom(6).hex()}.arrow")
+    writer: KeptWriter | None = None
+    rows = 0
+    for batch in pipeline.batches():
+        chosen = batch.select(names)
+        if writer is None:
+            writer = KeptWriter(path, chosen.schema)
+        writer.write(chosen)
+        rows += batch.num_rows
+        if limit is not None and rows >= limit:
+            break
+    return writer.close() if writer is not None else KeptFile("", 0, 0)
+
+
+def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
+    """One COPY that takes the batches as they are made, with the last SQL step in it."""
+    last = len(pipeline.steps) - 1
+    step = pipeline.steps[last]
+    if isinstance(step, RunSql) and last > 0:
+        plan: LogicalPlan = step.plan
+        stream = _Remembering(pipeline.batches(last))
+        (leaf,) = leaves(plan)
+    else:
+        plan = leaf = BatchInput(pipeline.columns())
+        stream = _Remembering(pipeline.batches())
+    engine, sources = pipeline.connection()
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        first = next(stream, None)
+        if first is None:
+            relation = sources.registered(None, leaf.columns)
+        else:
+            batches = chain((first,), stream)
+            name = stack.enter_context(registered_stream(engine, first.schema, batches))
+            relation = f"(SELECT {casts(leaf.columns)} FROM {name})"
+        select = render(plan, sources.of(plan, {leaf: relation}))
+        path = output.path(number)
+        try:
+            file = write_file(engine, select, plan.columns, output, path)
+        except ZqlError:
+            if stream.error is not None:
+                raise stream.error from None
+            raise
+    count = pipeline.counts[last]
+    if plan is not leaf:
+        count.rows_in, count.rows_out = stream.rows, file.rows
+        count.seconds = time.perf_counter() - began - stream.seconds
+    return file
+
+
+class _Remembering:
+    """Batches on their way into DuckDB, which makes of an exception in them one of its own."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.error: BaseException | None = None
+        self.rows = 0
+        self.seconds = 0.0
+
+    def __iter__(self) -> _Remembering:
+        return self
+
+    def __next__(self) -> Any:
+        began = time.perf_counter()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self.seconds += time.perf_counter() - began
+        self.rows += batch.num_rows
+        return batch

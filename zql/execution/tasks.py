@@ -1,0 +1,155 @@
+"""Stages with Python: cut into tasks, given to workers or done here, their results put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zql.errors import InternalError, Interrupted, UdfError, ZqlError
+from zql.execution import kept, loader
+from zql.execution.engine import Engine
+from zql.execution.kept import KeptFile
+from zql.execution.locate import input_place
+from zql.execution.settings import MIB, Settings
+from zql.execution.sources import Input
+from zql.execution.task import TaskResult, TaskSpec, run_task
+from zql.execution.worker import Job
+from zql.execution.writing import FileOutput, KeptOutput
+from zql.expr.functions import PythonFunction
+from zql.logical.plan import Scan, StageResult
+from zql.physical.plan import Stage
+from zql.storage import registry
+from zql.tree import walk
+
+if TYPE_CHECKING:
+    from zql.execution.pool import Death, Pool
+
+
+def inputs_of(
+    stage: Stage, engine: Engine, settings: Settings, results: Mapping[int, Sequence[KeptFile]]
+) -> list[Input]:
+    """The parts of a stage's source, in its rows' order; they depend on the data alone."""
+    match stage.source:
+        case Scan() as scan:
+            format_ = registry.by_name(scan.format)
+            return list(format_.splits(scan.files, dict(scan.options), settings.split_size, engine))
+        case StageResult(number):
+            return list(kept.parts(results[number], settings.split_size, settings.batch_rows))
+        case _:
+            raise InternalError("tasks need a source")
+
+
+def input_bytes(stage: Stage, results: Mapping[int, Sequence[KeptFile]]) -> int:
+    """How much a stage has to read."""
+    if isinstance(stage.source, Scan):
+        return sum(file.size for file in stage.source.files)
+    if isinstance(stage.source, StageResult):
+        return sum(file.bytes for file in results[stage.source.stage])
+    return 0
+
+
+def specs(
+    stage: Stage,
+    inputs: Sequence[Input],
+    outputs: Sequence[FileOutput | KeptOutput],
+    settings: Settings,
+    results: Mapping[int, tuple[KeptFile, ...]],
+    numbers: Sequence[int] | None = None,
+) -> list[TaskSpec]:
+    """One task for each input and its output; they have the numbers given, or count from 0."""
+    read = {number: files for number, files in results.items() if number in stage.inputs}
+    search = loader.searched()
+    return [
+        TaskSpec(number, stage, part, output, settings, read, search, stage.limit)
+        for number, part, output in zip(
+            range(len(inputs)) if numbers is None else numbers, inputs, outputs, strict=True
+        )
+    ]
+
+
+def run_here(specs: Sequence[TaskSpec], engine: Engine) -> list[TaskResult]:
+    """Does tasks in this process, one after the other, until enough rows are there.
+
+    Raises the error of the first that fails. Ctrl-C reaches the functions themselves.
+    """
+    found: list[TaskResult] = []
+    with loader.no_bytecode():
+        for spec in specs:
+            result = run_task(spec, engine, catch=(Exception, SystemExit, GeneratorExit))
+            if result.failure is not None:
+                raise result.failure.error()
+            found.append(result)
+            if _enough(found, spec.limit):
+                break
+    return found
+
+
+def run_in_workers(specs: Sequence[TaskSpec], pool: Pool) -> list[TaskResult]:
+    """Does tasks in the workers; their results in order, as far as rows are wanted.
+
+    Raises the error of the first that fails, and of one whose worker died of it.
+    """
+    jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in specs]
+    by_id = {spec.id: spec for spec in specs}
+    found: dict[int, TaskResult] = {}
+    ordered: list[TaskResult] = []
+    outcomes = pool.run(jobs)
+    try:
+        for outcome in outcomes:
+            if outcome.death is not None:
+                names = [f.name for f in functions_of(by_id[outcome.job.id].stage)]
+                raise death_error(outcome.death, outcome.job.place, names, pool.settings)
+            result: TaskResult = outcome.value
+            if result.failure is not None:
+                raise result.failure.error()
+            found[result.id] = result
+            ordered = _prefix(specs, found)
+            if _enough(ordered, specs[0].limit):
+                break
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted", code="R799") from None
+    finally:
+        outcomes.close()  # type: ignore[attr-defined]
+    return ordered
+
+
+def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
+    return run_task(spec, engine)
+
+
+def _prefix(specs: Sequence[TaskSpec], found: Mapping[int, TaskResult]) -> list[TaskResult]:
+    """The results of the first tasks, up to the first that is not done."""
+    ordered = []
+    for spec in specs:
+        if spec.id not in found:
+            break
+        ordered.append(found[spec.id])
+    return ordered
+
+
+def _enough(results: Sequence[TaskResult], limit: int | None) -> bool:
+    if limit is None:
+        return False
+    return sum(r.file.rows for r in results if r.file is not None) >= limit
+
+
+def death_error(death: Death, place: str, functions: Sequence[str], settings: Settings) -> ZqlError:
+    """The error for a job that killed its worker while it called functions."""
+    calling = f", while it called {', '.join(dict.fromkeys(functions))}" if functions else ""
+    if death.memory:
+        return UdfError(
+            f"out of memory: the worker on {place} was ended at the budget of "
+            f"{settings.budget() // MIB:,} MiB{calling}",
+            code="R716",
+            hint="raise the budget (--memory, SET memory), run fewer workers, or lower split_size",
+        )
+    return UdfError(
+        f"the worker on {place} died {death.tries} times ({death.reason}){calling}",
+        code="R715",
+        hint="the function may crash the process, call exit, or use too much memory",
+    )
+
+
+def functions_of(stage: Stage) -> Iterator[PythonFunction]:
+    """The Python functions that a stage calls."""
+    return (node for node in walk(stage) if isinstance(node, PythonFunction))

@@ -1,0 +1,111 @@
+"""What happens in a worker process: its set-up, its one engine, and the jobs it is sent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from zql.execution.engine import Engine
+from zql.execution.settings import Settings
+
+_PR_SET_PDEATHSIG = 1
+_state: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`function(engine, argument)` to be called in a worker; `place` says on what, for people."""
+
+    id: int
+    function: Callable[[Engine, Any], Any]
+    argument: Any
+    place: str
+
+
+def prepare(parent: int, folder: str, settings: Settings) -> None:
+    """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small."""
+    _end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.dont_write_bytecode = True
+    _state["folder"], _state["settings"] = folder, settings
+    note(None)
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    engine().rows("SELECT 1")
+    import duckdb  # noqa: F401 - what scanning Arrow data needs
+
+
+def engine() -> Engine:
+    """The worker's connection: one thread, its share of the memory, a spill folder of its own."""
+    if "engine" not in _state:
+        settings: Settings = _state["settings"]
+        spill = os.path.join(_state["folder"], f"spill-{os.getpid()}")
+        os.makedirs(spill, mode=0o700, exist_ok=True)
+        _state["engine"] = Engine(
+            settings, threads=1, memory=settings.worker_memory(), folder=spill, offload=False
+        )
+    return _state["engine"]  # type: ignore[no-any-return]
+
+
+def work(job: Job) -> Any:
+    """Does one job. What it was doing stands in a file when the process dies of it."""
+    note(job.id)
+    try:
+        return job.function(engine(), job.argument)
+    finally:
+        note(None)
+
+
+def note(job: int | None, detail: int | None = None) -> None:
+    """Writes down which job this process is at, and where in it."""
+    path = os.path.join(_state["folder"], f"worker-{os.getpid()}")
+    words = [str(number) for number in (job, detail) if number is not None]
+    with open(path, "w", encoding="ascii") as file:
+        file.write(" ".join(words))
+    _state["job"] = job
+
+
+def note_detail(detail: int) -> None:
+    """Writes down where in its job this process is; does nothing outside of workers."""
+    if _state.get("job") is not None:
+        note(_state["job"], detail)
+
+
+def noted(folder: str) -> dict[int, tuple[int, ...]]:
+    """By process id what each worker of a folder is at: nothing, a job, or a job and a detail."""
+    found = {}
+    for name in os.listdir(folder):
+        if name.startswith("worker-"):
+            with open(os.path.join(folder, name), encoding="ascii") as file:
+                words = file.read().split()
+            found[int(name.removeprefix("worker-"))] = tuple(int(word) for word in words)
+    return found
+
+
+def forget(folder: str) -> None:
+    """Removes what dead workers left in a folder."""
+    import shutil
+
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith("worker-"):
+            os.unlink(path)
+        elif name.startswith("spill-"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _end_with(parent: int) -> None:
+    """Lets the kernel end this process with the thread that started it (on Linux)."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it had ended before that
+        os._exit(1)

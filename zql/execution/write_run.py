@@ -1,0 +1,198 @@
+"""The end of a run that writes: which files there are to be, and who writes each of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from zql.errors import RunError
+from zql.execution.engine import EngineError
+from zql.execution.fingerprint import fingerprint
+from zql.execution.kept import KeptFile
+from zql.execution.native import NativeStage
+from zql.execution.publish import Publisher
+from zql.execution.run import explained, is_python, kept_stage, reading
+from zql.execution.sink import Target, target_of
+from zql.execution.task import TaskResult
+from zql.execution.tasks import functions_of
+from zql.execution.writing import FileOutput, join_files
+from zql.expr.expression import Column
+from zql.logical.plan import Scan
+from zql.physical.plan import RunSql, Stage, WriteFiles
+from zql.storage import registry
+from zql.storage.format import WrittenFile
+
+if TYPE_CHECKING:
+    from zql.execution.run import Run
+    from zql.execution.sources import Input
+
+Written = tuple[list[WrittenFile], list[WrittenFile]]
+"""Files that were written, and files that were there already and stay."""
+
+
+class WriteRun:
+    """The outputs of one run. A context manager: leaving it removes all that is not published."""
+
+    def __init__(self, run: Run, sink: WriteFiles) -> None:
+        """Raises `StorageError` when what is there forbids to write."""
+        self._run = run
+        self._sink = sink
+        self._target: Target = target_of(sink)
+        version = run.host.engine.version()
+        options = run.host.settings.storage_options.reveal()
+        staging = run.folder("out") if self._target.remote else ""
+        plan = fingerprint(run.plan, version) if self._target.mode == "skip" else ""
+        self._publisher = Publisher(self._target, plan, staging, options)
+        self._publisher.check()
+
+    def __enter__(self) -> WriteRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._publisher.clean()
+
+    def finish(self, stage: Stage) -> Written:
+        """Does the last stage and publishes its files."""
+        try:
+            if is_python(stage):
+                return self._from_tasks(stage)
+            return self._from_sql(stage)
+        except EngineError as error:
+            raise explained(error, stage) from None
+        except RunError as error:
+            if error.code == "R751":
+                names = [f.name for s in self._run.plan.stages for f in functions_of(s)]
+                error.notes += tuple(f"{name} is called by the script" for name in names)
+            raise
+
+    # ---- tasks ---------------------------------------------------------------------------------
+
+    def _from_tasks(self, stage: Stage) -> Written:
+        shards = self._target.shards
+        if self._target.sharded and shards is not None and shards > 1:
+            return self._cut(stage, shards)
+        inputs = self._run.inputs(stage)
+        if not inputs:
+            self._run.results[stage.id] = ()
+            return self._from_sql(reading(stage))
+        if self._target.sharded and shards is None:
+            return self._shard_each(stage, inputs)
+        return self._join(stage, inputs)
+
+    def _shard_each(self, stage: Stage, inputs: Sequence[Input]) -> Written:
+        """Each task writes a shard."""
+        count = len(inputs)
+        first = self._publisher.first_shard
+        kept = self._publisher.kept(count)
+        numbers = [number for number in range(count) if number not in kept]
+        paths = [self._target.path(first + number, count) for number in numbers]
+        outputs = [self._output(path) for path in paths]
+        done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers)
+        files = [_file_of(result) for result in done]
+        return self._publish(list(zip(paths, files, strict=True)), list(kept.values()))
+
+    def _join(self, stage: Stage, inputs: Sequence[Input]) -> Written:
+        """The tasks write parts of the one file."""
+        path = self._target.path(self._publisher.first_shard, 1)
+        kept = self._publisher.kept(1)
+        if kept:
+            return self._publish([], list(kept.values()))
+        output = self._output(path)
+        format_ = registry.by_name(output.format)
+        part = self._output(path, format_.part_compression(output.compression))
+        done = self._run.tasks(stage, inputs, [part] * len(inputs))
+        parts = [_file_of(result) for result in done]
+        joined = join_files(parts, _columns(stage), output, output.path(len(parts)))
+        for file in parts:
+            os.unlink(file.path)
+        return self._publish([(path, joined)])
+
+    # ---- SQL -----------------------------------------------------------------------------------
+
+    def _from_sql(self, stage: Stage) -> Written:
+        shards = self._target.shards
+        if self._target.sharded and shards is not None and shards > 1:
+            return self._cut(stage, shards)
+        with self._run.native(stage) as native:
+            scans = native.scans
+            if self._target.sharded and shards is None and stage.row_local and len(scans) == 1:
+                inputs = self._splits(scans[0])
+                if len(inputs) > 1:
+                    return self._shard_splits(stage, native, inputs)
+            path = self._target.path(self._publisher.first_shard, 1)
+            kept = self._publisher.kept(1)
+            if kept:
+                return self._publish([], list(kept.values()))
+            began = time.perf_counter()
+            file = native.write(self._output(path))
+            self._run.report(stage, "native", 1, file.rows, began, native.records_in)
+            return self._publish([(path, file)])
+
+    def _shard_splits(self, stage: Stage, native: NativeStage, inputs: Sequence[Input]) -> Written:
+        """Each split of the scan gives a shard."""
+        began = time.perf_counter()
+        count = len(inputs)
+        first = self._publisher.first_shard
+        kept = self._publisher.kept(count)
+        numbers = [number for number in range(count) if number not in kept]
+        paths = [self._target.path(first + number, count) for number in numbers]
+        calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
+        files = native.write_parts(calls)
+        rows = sum(file.rows for file in files)
+        self._run.report(stage, "native", len(calls), rows, began, native.records_in)
+        return self._publish(list(zip(paths, files, strict=True)), list(kept.values()))
+
+    def _splits(self, scan: Scan) -> list[Input]:
+        host = self._run.host
+        format_ = registry.by_name(scan.format)
+        options = dict(scan.options)
+        return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
+
+    def _cut(self, stage: Stage, shards: int) -> Written:
+        """All rows kept, then cut into shards of equal numbers of rows."""
+        kept = self._publisher.kept(shards)
+        if len(kept) == shards:
+            return self._publish([], list(kept.values()))
+        self._run.keep(kept_stage(stage))
+        began = time.perf_counter()
+        first = self._publisher.first_shard
+        paths = [self._target.path(first + number, shards) for number in range(shards)]
+        outputs = [self._output(path) for path in paths]
+        with self._run.native(reading(stage)) as native:
+            files = native.write_cuts(outputs, self._run.results[stage.id])
+        self._run.report(stage, "native", shards, sum(f.rows for f in files), began)
+        return self._publish(list(zip(paths, files, strict=True)))
+
+    # ---- files ---------------------------------------------------------------------------------
+
+    def _output(self, path: str, compression: str | None = None) -> FileOutput:
+        """How the file for a path is written first."""
+        target = self._target
+        return FileOutput(
+            self._publisher.folder_for(path),
+            self._publisher.prefix,
+            target.format,
+            self._sink.names,
+            target.compression if compression is None else compression,
+            target.format_options,
+        )
+
+    def _publish(
+        self, files: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()
+    ) -> Written:
+        published = self._publisher.publish(files, kept)
+        names = {file.path for file in kept}
+        return [f for f in published if f.path not in names], list(kept)
+
+
+def _file_of(result: TaskResult) -> KeptFile:
+    if result.file is None:
+        raise RunError("a task left no file", code="X903")
+    return result.file
+
+
+def _columns(stage: Stage) -> tuple[Column, ...]:
+    last = stage.steps[-1]
+    return (last.plan if isinstance(last, RunSql) else last.call).columns

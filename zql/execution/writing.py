@@ -1,0 +1,143 @@
+"""Rows into one file: through DuckDB's COPY where it gives the right bytes, else batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from zql.errors import RunError, StorageError
+from zql.execution.engine import Engine, EngineError
+from zql.execution.kept import KeptFile
+from zql.expr.expression import Column
+from zql.storage import files, registry
+from zql.storage.format import Format, WriteColumn
+
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOutput:
+    """The rows stay in a folder of the run."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutput:
+    """The rows go into `folder`, to a file under a temporary name that begins with `prefix`."""
+
+    folder: str
+    prefix: str
+    format: str
+    names: tuple[str, ...]
+    compression: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def path(self, number: int) -> str:
+        """A name that no other try has, and that readers pass over."""
+        return os.path.join(self.folder, f"{self.prefix}{number}-{os.urandom(6).hex()}.tmp")
+
+    def columns(self, columns: Sequence[Column]) -> list[WriteColumn]:
+        """The columns of a plan under the users' names."""
+        pairs = zip(columns, self.names, strict=True)
+        return [WriteColumn(column.name, name, column.type) for column, name in pairs]
+
+
+def write_file(
+    engine: Engine, select: str, columns: Sequence[Column], output: FileOutput, path: str
+) -> KeptFile:
+    """Runs a SELECT of the columns and writes its rows to `path`, synced to disk.
+
+    Raises `EngineError`, `StorageError`, and `RunError` for values that the format cannot hold.
+    A file that was begun is removed when it fails.
+    """
+    format_ = registry.by_name(output.format)
+    written = output.columns(columns)
+    options = dict(output.options)
+    copy = format_.copy(select, written, options, output.compression)
+    try:
+        if copy is not None:
+            rows = engine.copy(copy.select, path, copy.options) - copy.extra_rows
+            _sync(path)
+        else:
+            sql = format_.output_sql(select, written, options)
+            rows = _write_batches(engine, sql, format_, written, output, path)
+        return KeptFile(path, rows, os.path.getsize(path))
+    except BaseException as error:
+        _remove(path)
+        if isinstance(error, EngineError):
+            raise _explained(error, columns, output) from None
+        if isinstance(error, OSError):
+            raise _not_written(output, error) from None
+        raise
+
+
+def _write_batches(
+    engine: Engine,
+    sql: str,
+    format_: Format,
+    columns: Sequence[WriteColumn],
+    output: FileOutput,
+    path: str,
+) -> int:
+    options = dict(output.options)
+    with engine.batches(sql, _BATCH_ROWS) as stream:
+        writer = format_.writer(path, columns, stream.schema, options, output.compression)
+        for batch in stream:
+            writer.write(batch)
+        writer.close()
+    return writer.rows
+
+
+def join_files(
+    parts: Sequence[KeptFile], columns: Sequence[Column], output: FileOutput, path: str
+) -> KeptFile:
+    """One file of parts in their order. Raises `StorageError`."""
+    format_ = registry.by_name(output.format)
+    try:
+        format_.concatenate(
+            [part.path for part in parts],
+            path,
+            output.columns(columns),
+            dict(output.options),
+            output.compression,
+        )
+        return KeptFile(path, sum(part.rows for part in parts), os.path.getsize(path))
+    except OSError as error:
+        _remove(path)
+        raise _not_written(output, error) from None
+
+
+def _explained(error: EngineError, columns: Sequence[Column], output: FileOutput) -> RunError:
+    """Tells the columns when it is a limit of the format that made DuckDB fail."""
+    if error.kind == "Conversion" and "DECIMAL(38,0)" in error.message:
+        pairs = zip(columns, output.names, strict=True)
+        wide = ", ".join(f'"{name}"' for column, name in pairs if "HUGEINT" in column.type)
+        if wide:
+            return RunError(
+                f"an integer of more than 38 digits in {wide}: {output.format} has no such type",
+                code="R751",
+                hint="CAST it to VARCHAR",
+                notes=(error.message,),
+            )
+    return error
+
+
+def _not_written(output: FileOutput, error: OSError) -> StorageError:
+    return files.unwritable(output.folder or ".", error)
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
