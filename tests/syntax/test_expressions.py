@@ -269,7 +269,7 @@ def test_canonical_text(line):
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("a", "a"), ("t.a.B", "B"), ("(a).b", "b"), ("Lower( x )", "lower(x)"), ("a+1", "a + 1")],
+    [("a", "a"), ("t.a.B", "B"), ("(a).b", "b"), ("LOWER( x )", "lower(x)"), ("Score(x)", "Score(x)"), ("a+1", "a + 1")],
 )
 def test_names_of_columns(text, name):
     assert expression_name(parse(text)) == name

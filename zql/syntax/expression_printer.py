@@ -46,7 +46,7 @@ def string_text(value: str) -> str:
 
 
 def function_text(parts: tuple[str, ...]) -> str:
-    """The name of a called function; a plain one in lower case, as case means nothing there."""
+    """The name of a called function; a shouted one in lower case, as case means nothing there."""
     if len(parts) > 1:
         return path_text(parts)
     (name,) = parts
@@ -55,7 +55,7 @@ def function_text(parts: tuple[str, ...]) -> str:
     if name.lower() in _FORMS:
         return f'"{name}"'
     text = identifier_text(name)
-    return text.lower() if text == name else text
+    return text.lower() if text == name and name.isupper() else text
 
 
 def path_text(parts: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pygments.lexer import RegexLexer, words
+from pygments.lexer import RegexLexer, bygroups, words
 from pygments.token import (
     Comment,
     Error,
@@ -61,11 +61,11 @@ class ZqlLexer(RegexLexer):
             (r"\$[^\W\d]\w*", Name.Variable),
             (r"(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[+-]?\d+)?(?!\w)", Number),
             (r"\|>", Operator.Word, "operator"),
-            (r"(\.)([^\W\d]\w*)", Name.Attribute),
+            (r"(\.)([^\W\d]\w*)", bygroups(Punctuation, Name.Attribute)),
             (_any(_CONSTANTS), Keyword.Constant),
             (_any(_WORD_OPERATORS), Operator.Word),
-            (r"[^\W\d]\w*(?=\s*\()(?<!\bIN)(?<!\bON)(?<!\bAS)", Name.Function),
             (_any(RESERVED), Keyword),
+            (r"[^\W\d]\w*(?=\()", Name.Function),
             (_any(NON_RESERVED), Keyword),
             (_any(_TYPES), Keyword.Type),
             (r"[^\W\d]\w*", Name),

@@ -169,8 +169,10 @@ def expected_words(tables: Tables, states: Sequence[int]) -> list[str]:
 
 
 def _is_only_a_name(tables: Tables, state: int) -> bool:
-    actions = set(tables.row(state).values())
-    return len(actions) == 1 and tables.origins[-actions.pop() - 1] in NAME_RULES
+    actions = set(tables.row(state).values()) if state >= 0 else set()
+    return len(actions) == 1 and all(
+        action < 0 and tables.origins[-action - 1] in NAME_RULES for action in actions
+    )
 
 
 def _pieces(tokens: Tokens) -> Iterator[Piece]:

@@ -11,7 +11,6 @@ from zql.syntax.ast import Identifier
 from zql.syntax.automaton import Token
 from zql.syntax.keywords import is_keyword
 from zql.syntax.literals import name_value, string_value
-from zql.syntax.names import identifier_text
 
 ALIASES = {
     alias: name
@@ -19,7 +18,7 @@ ALIASES = {
         "BIGINT": "INT64 INT8 LONG OID",
         "BIT": "BITSTRING",
         "BLOB": "BYTES BYTEA BINARY VARBINARY",
-        "BOOLEAN": "BOOL LOGICAL",
+        "BOOLEAN": "BOOL",
         "DECIMAL": "DEC NUMERIC",
         "DOUBLE": "FLOAT64 FLOAT8",
         "FLOAT": "FLOAT4 REAL",
@@ -74,9 +73,8 @@ class TypeActions:
     """What the grammar's rules for types make: canonical text."""
 
     def type_name(self, span: Span, *words: Token) -> str:
-        if words[0].text[0] in '"`':
-            return identifier_text(name_value(words[0].text))
-        return type_text(words[0].text)
+        name = name_value(words[0].text)
+        return type_text(name) if _PLAIN.fullmatch(name) else quote_identifier(name)
 
     def named_type(self, span: Span, name: str, arguments: tuple[str, ...] = ()) -> str:
         if name == "DECIMAL":
