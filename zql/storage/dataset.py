@@ -19,13 +19,20 @@ _KINDS = {"filename": "filename", "file_row_number": "row"}
 
 @node
 class Dataset:
-    """Files of one format. `schema` holds the columns of the files, then those of the folders."""
+    """Files of one format. `schema` holds the columns of the files, then those of the folders.
+
+    `provisional`: the types come from a look at the heads of the files, not from every row. Scans
+    with these options verify them. When that fails (`is_surprise` of DuckDB's message), the script
+    must be bound again to a dataset that is not provisional; when a scan has read every row,
+    `confirm` keeps what is known now. Columns that were not asked for may be missing.
+    """
 
     format: Format
     files: tuple[InputFile, ...] = field(repr=False)
     options: Mapping[str, Any]
     schema: Schema
     folder_columns: tuple[str, ...] = ()
+    provisional: bool = False
 
     def read_column(self, name: str, alias: str) -> ReadColumn:
         """How to read a column of the schema or a virtual one; KeyError when there is none."""
@@ -35,20 +42,28 @@ class Dataset:
                 return ReadColumn(alias, name, column.type, kind)
         return ReadColumn(alias, name, VIRTUAL[name], _KINDS[name])
 
+    def confirm(self) -> None:
+        """Tells the cache that a scan over every row has verified a provisional schema."""
+        if self.provisional:
+            data = {f.name: f.type for f in self.schema if f.name not in self.folder_columns}
+            self.format.confirm(self.files, self.options, data)
 
-def open_dataset(
+
+def open_dataset(  # noqa: PLR0913  a call as the language has it
     paths: Sequence[str],
     given: Mapping[str, Any],
     engine: SqlEngine,
     *,
     reader: str | None = None,
     columns: Sequence[str] | None = None,
+    provisional: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
     """The table behind paths and patterns, with the options as the user gave them.
 
     `reader` is `read_json`, `read_csv` or `read_parquet`, or None to go by the suffix. With
-    `columns` only these need be found. Raises `StorageError` and `UsageError`.
+    `columns` only these need be found: all words of the script that may name one. With
+    `provisional` the schema may be. Raises `StorageError` and `UsageError`.
     """
     chosen = registry.by_name(registry.READERS[reader]) if reader else None
     suffixes = registry.suffixes([chosen] if chosen else registry.FORMATS)
@@ -58,12 +73,27 @@ def open_dataset(
     if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
         chosen = registry.format_of_all(inputs)
     options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
-    with chosen.opened(inputs, options) as source:
-        schema = chosen.schema(scan.files_of(source), options, engine, columns)
+    quick = chosen.sample(inputs, options, columns) if provisional and columns else None
+    exact = columns if quick is None else quick.unsure
+    schema = Schema()
+    if exact is None or exact:
+        with chosen.opened(inputs, options) as source:
+            schema = chosen.schema(scan.files_of(source), options, engine, exact)
+    options |= chosen.hints(inputs, options)
+    if quick is not None:
+        fields = tuple(Field(name, type_) for name, type_ in quick.types.items())
+        schema = Schema(fields + schema.fields)
+        options.setdefault("max_line_bytes", quick.line_bytes)
+        if not quick.verified:
+            options |= {"sampled": tuple(quick.types), "absent": quick.absent}
     folders = Schema()
     if options.get("hive_partitioning", True):
         folders = hive.folder_schema(inputs, schema.names)
-        if columns is not None:
-            folders = Schema(tuple(f for f in folders if f.name in set(columns)))
-    fields: tuple[Field, ...] = schema.fields + folders.fields
-    return Dataset(chosen, tuple(inputs), options, Schema(fields), folders.names)
+    return Dataset(
+        chosen,
+        tuple(inputs),
+        options,
+        Schema(schema.fields + folders.fields),
+        folders.names,
+        quick is not None and not quick.verified,
+    )

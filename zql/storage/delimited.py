@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import UsageError, did_you_mean, nearest
-from zql.schema import Field, InputFile, Schema
+from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import (
     delimited_evidence,
     delimited_read,
@@ -16,7 +16,16 @@ from zql.storage import (
     lines,
     scan,
 )
-from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import (
+    Copy,
+    ReadColumn,
+    RowWriter,
+    Sample,
+    Source,
+    Split,
+    SqlEngine,
+    WriteColumn,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +97,21 @@ class DelimitedFormat:
             unknown = [n for n in wanted if n not in declared]
             found = delimited_evidence.types_of(files, headers, unknown, dialect, engine)
         return Schema(tuple(Field(n, declared.get(n) or found[n]) for n in wanted))
+
+    def sample(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
+    ) -> Sample | None:
+        """See `Format`: there is none."""
+        return None
+
+    def confirm(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], types: Mapping[str, DataType]
+    ) -> None:
+        """See `Format`: nothing is sampled."""
+
+    def hints(self, files: Sequence[InputFile], options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Format`: none."""
+        return {}
 
     def splits(
         self,

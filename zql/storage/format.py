@@ -45,6 +45,21 @@ class ReadColumn:
 
 
 @node
+class Sample:
+    """What a quick look tells of columns.
+
+    `types` of those that a scan can verify; `unsure`: others that are there, `absent`: those that
+    seem not to be; a line length that seems enough. `verified`: an earlier scan found it all true.
+    """
+
+    types: Mapping[str, DataType]
+    unsure: tuple[str, ...]
+    absent: tuple[str, ...]
+    line_bytes: int
+    verified: bool = False
+
+
+@node
 class WriteColumn:
     """A column to write: `alias` in the query, `name` in the file, `type` in DuckDB's words."""
 
@@ -118,6 +133,23 @@ class Format(Protocol):
         The files are as `opened` gives them. With `columns` only these need be found; others may be
         left out. Columns from `key=value` folders are not the format's business (see `hive`).
         """
+
+    def sample(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
+    ) -> Sample | None:
+        """A quick look at some of these columns, not at every row; None when there is no such way.
+
+        Unless it is `verified`, the scan must verify it: it is told by the options `sampled` and
+        `absent`, which hold names.
+        """
+
+    def confirm(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], types: Mapping[str, DataType]
+    ) -> None:
+        """Keeps in the cache that a scan over every row has verified the sample in `options`."""
+
+    def hints(self, files: Sequence[InputFile], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options for the scan that are known by now and were not given, such as line lengths."""
 
     def splits(
         self,

@@ -6,18 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zql.schema import Field, InputFile, Schema
+from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import (
     compression,
     files,
     inference,
     jsonl_evidence,
     jsonl_read,
+    jsonl_sample,
     jsonl_write,
     lines,
     scan,
+    schema_cache,
 )
-from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import (
+    Copy,
+    ReadColumn,
+    RowWriter,
+    Sample,
+    Source,
+    Split,
+    SqlEngine,
+    WriteColumn,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,23 +64,47 @@ class JsonlFormat:
         if "columns" in options:
             declared = scan.canonical_types(options["columns"], engine)
             return Schema(tuple(Field(n, t) for n, t in declared.items()))
-        asked = columns is not None
-        if columns is None:
-            per_file = jsonl_evidence.keys_of(files, options, engine)
-            columns = list(dict.fromkeys(key for f in files for key in per_file[f]))
-        if not columns:
-            return Schema()
-        found = jsonl_evidence.evidence_of(files, options, engine, columns)
-        merged = {key: inference.merge_all(found[f][key] for f in files) for key in columns}
-        if asked and inference.NOTHING in merged.values():
+        known = jsonl_evidence.known_of(files, options, engine, columns)
+        names = _names(files, known) if columns is None else columns
+        merged = {
+            key: inference.merge_all(known[f].columns.get(key, inference.NOTHING) for f in files)
+            for key in names
+        }
+        if columns is not None and inference.NOTHING in merged.values():
             # No value of a key was seen: is it NULL everywhere, or not there at all?
-            per_file = jsonl_evidence.keys_of(files, options, engine)
-            there = {key for keys in per_file.values() for key in keys}
+            there = _names(files, jsonl_evidence.known_of(files, options, engine, None))
             merged = {key: e for key, e in merged.items() if key in there}
         types = {key: inference.type_of(e) for key, e in merged.items()}
         nested = {key: type_ for key, type_ in types.items() if "(" in type_}
         types |= scan.canonical_types(nested, engine)
         return Schema(tuple(Field(key, type_) for key, type_ in types.items()))
+
+    def sample(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
+    ) -> Sample | None:
+        """See `Format`. None also when the cache knows all: then a schema costs nothing."""
+        if {"columns", "sample_size", "on_bad_line", "max_line_bytes"} & set(options):
+            return None
+        known = [schema_cache.load(file, _reader(options)) for file in files]
+        if all(one.keys is not None and not one.lacks(columns) for one in known):
+            return None
+        return _confirmed(files, options, columns) or jsonl_sample.sample(files, options, columns)
+
+    def confirm(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], types: Mapping[str, DataType]
+    ) -> None:
+        """See `Format`."""
+        sampled = options.get("sampled", ())
+        found = {name: type_ if name in sampled else _UNSURE for name, type_ in types.items()}
+        found |= dict.fromkeys(options.get("absent", ()), _ABSENT)
+        schema_cache.confirm(files, _reader(options), found, options["max_line_bytes"])
+
+    def hints(self, files: Sequence[InputFile], options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Format`: the shortest line length that is known to be enough."""
+        known = [schema_cache.load(file, _reader(options)).line_bytes for file in files]
+        lengths = [length for length in known if length]
+        enough = len(lengths) == len(known) and lengths and "max_line_bytes" not in options
+        return {"max_line_bytes": max(lengths)} if enough else {}
 
     def splits(
         self,
@@ -170,6 +205,32 @@ class JsonlFormat:
     ) -> Exception | None:
         """See `Format`."""
         return None
+
+
+_UNSURE, _ABSENT = "?", ""
+"""In place of types, in what `confirm` keeps."""
+
+
+def _confirmed(
+    files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
+) -> Sample | None:
+    """What an earlier run has verified, if that is all that is wanted now."""
+    found, line_bytes = schema_cache.confirmed(files, _reader(options))
+    if line_bytes is None or not all(name in found for name in columns):
+        return None
+    types = {name: found[name] for name in columns if found[name] not in {_UNSURE, _ABSENT}}
+    unsure = tuple(name for name in columns if found[name] == _UNSURE)
+    absent = tuple(name for name in columns if found[name] == _ABSENT)
+    return Sample(types, unsure, absent, line_bytes, verified=True)
+
+
+def _reader(options: Mapping[str, Any]) -> str:
+    """What decides how lines are read, for the schema cache; not how long they may be."""
+    return schema_cache.fingerprint(options, ("compression", "on_bad_line"))
+
+
+def _names(files: Sequence[InputFile], known: Mapping[InputFile, schema_cache.Known]) -> list[str]:
+    return list(dict.fromkeys(key for file in files for key in known[file].keys or ()))
 
 
 def _cut(file: InputFile, target_bytes: int) -> list[Split]:

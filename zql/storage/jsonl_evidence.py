@@ -8,58 +8,144 @@ that a DOUBLE would round, a third one walks the values in Python.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from zql.expr.sql import quote_identifier, quote_literal
+from zql.errors import StorageError
+from zql.expr.sql import quote_identifier
 from zql.schema import InputFile
-from zql.storage import inference, jsonl_read
+from zql.storage import inference, jsonl_read, schema_cache
+from zql.storage.files import shown
 from zql.storage.format import SqlEngine
 from zql.storage.inference import Evidence
+from zql.storage.schema_cache import Known
 
 _AT_ONCE = 64
 """Columns of one query; more would make DuckDB's plan slow to make."""
+LINE_BYTES = (1 << 19, 1 << 23, 1 << 27, 1 << 30)
+"""Line lengths that are tried one after the other: small buffers stay in the processor's caches."""
+MOST_KEYS = 10_000
+"""Files with more different keys than this are not taken for tables."""
 
 
-def keys_of(
-    files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
-) -> dict[InputFile, list[str]]:
-    """The top-level keys of each file in the order in which they first appear."""
-    found: dict[InputFile, list[str]] = {}
-    for run in jsonl_read.same_reader(files, options):
-        rows = engine.rows(
-            "SELECT file_index, json_keys(json) AS keys, json_type(json) AS kind "
-            f"FROM {jsonl_read.reader(run, options, None)} "
-            "GROUP BY ALL"
+def known_of(
+    files: Sequence[InputFile],
+    options: Mapping[str, Any],
+    engine: SqlEngine,
+    names: Sequence[str] | None,
+) -> dict[InputFile, Known]:
+    """What must be known of each file for a schema of `names`, or of all keys when None.
+
+    Only what the cache does not tell is looked up, in all rows.
+    """
+    reader = schema_cache.fingerprint(options, ("compression", "on_bad_line"))
+    known = {file: schema_cache.load(file, reader) for file in files}
+    changed: set[InputFile] = set()
+    if names is None:
+        lacking = [file for file in files if known[file].keys is None]
+        for file, (keys, rows, line_bytes) in _keys_of(lacking, options, engine).items():
+            known[file] = replace(known[file], keys=keys, rows=rows, line_bytes=line_bytes)
+            changed.add(file)
+        names = list(dict.fromkeys(key for file in files for key in known[file].keys or ()))
+    if len(names) > MOST_KEYS:
+        raise StorageError(
+            f"{shown(files[0].path)} and its like have {len(names)} different keys",
+            code="R724",
+            hint="name the columns to read: read_json('..', columns => {name: 'VARCHAR', ...})",
         )
-        seen: dict[InputFile, dict[str, None]] = {f: {} for f in run}
-        # DuckDB groups in no order: the longest list first gives the most natural one.
-        for index, keys, _kind in sorted(rows, key=lambda r: (-len(r[1] or ()), r[1] or ())):
-            seen[run[index]].update(dict.fromkeys(keys or ()))
-        found |= {file: list(keys) for file, keys in seen.items()}
+    for lacked, group in _grouped(files, known, names):
+        found, line_bytes = _evidence_of(group, options, engine, lacked)
+        for file, columns in found.items():
+            known[file] = replace(known[file].with_columns(columns), line_bytes=line_bytes)
+            changed.add(file)
+    for file in changed:
+        schema_cache.save(file, reader, known[file])
+    return known
+
+
+def _grouped(
+    files: Sequence[InputFile], known: Mapping[InputFile, Known], names: Sequence[str]
+) -> list[tuple[list[str], list[InputFile]]]:
+    """The files by the columns that they lack, so that one query serves many."""
+    found: dict[tuple[str, ...], list[InputFile]] = {}
+    for file in files:
+        lacked = tuple(known[file].lacks(names))
+        if lacked:
+            found.setdefault(lacked, []).append(file)
+    return [(list(lacked), group) for lacked, group in found.items()]
+
+
+def _rows(
+    engine: SqlEngine, options: Mapping[str, Any], sql: Callable[[Mapping[str, Any]], str]
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Runs a query with the shortest line length that is enough, unless the options say one."""
+    if "max_line_bytes" in options:
+        return engine.rows(sql(options)), options["max_line_bytes"]
+    for length in LINE_BYTES[:-1]:
+        try:
+            return engine.rows(sql({**options, "max_line_bytes": length})), length
+        except Exception as error:
+            if "maximum_object_size" not in str(error):
+                raise
+    return engine.rows(sql({**options, "max_line_bytes": LINE_BYTES[-1]})), LINE_BYTES[-1]
+
+
+def _keys_of(
+    files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+) -> dict[InputFile, tuple[tuple[str, ...], int, int]]:
+    """Top-level keys, the number of rows, and a line length that was enough, of each file."""
+    found: dict[InputFile, tuple[tuple[str, ...], int, int]] = {}
+    for run in jsonl_read.same_reader(files, options):
+        rows, line_bytes = _rows(engine, options, partial(_keys_sql, run))
+        if any(kind != "OBJECT" for *_, kind in rows if kind is not None):
+            raise StorageError(NO_OBJECT, code="R723")
+        seen: dict[int, dict[str, None]] = {i: {} for i in range(len(run))}
+        counts = dict.fromkeys(seen, 0)
+        # DuckDB groups in no order: the most frequent list of keys tells the order of columns.
+        for index, keys, count, _ in sorted(rows, key=lambda r: (-r[2], r[1] or [])):
+            seen[index].update(dict.fromkeys(keys or ()))
+            counts[index] += count
+        found |= {f: (tuple(seen[i]), counts[i], line_bytes) for i, f in enumerate(run)}
     return found
 
 
-def evidence_of(
+NO_OBJECT = "a line of JSON that is no object"
+
+
+def _keys_sql(run: Sequence[InputFile], options: Mapping[str, Any]) -> str:
+    skip = options.get("on_bad_line") == "skip"
+    where = " WHERE json_type(json) = 'OBJECT'" if skip else ""
+    return (
+        "SELECT file_index, keys, count(*), max(CASE WHEN len(keys) = 0 THEN json_type(json) END) "
+        "FROM (SELECT file_index, json, json_keys(json) AS keys "
+        f"FROM {jsonl_read.reader(run, options, None)}{where}) GROUP BY file_index, keys"
+    )
+
+
+def _evidence_of(
     files: Sequence[InputFile],
     options: Mapping[str, Any],
     engine: SqlEngine,
     keys: Sequence[str],
-) -> dict[InputFile, dict[str, Evidence]]:
-    """Evidence of some top-level keys, per file."""
+) -> tuple[dict[InputFile, dict[str, Evidence]], int]:
+    """Evidence of some top-level keys, per file, and a line length that was enough."""
     found: dict[InputFile, dict[str, Evidence]] = {f: {} for f in files}
+    line_bytes = 0
     for run in jsonl_read.same_reader(files, options):
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
-            for file, evidence in _scalars(run, options, engine, some).items():
+            rows, enough = _rows(engine, options, partial(_scalars_sql, run, some))
+            line_bytes = max(line_bytes, enough)
+            for file, evidence in _scalars(run, some, rows).items():
                 found[file].update(evidence)
     for file, evidence in found.items():
         for key, one in evidence.items():
             if one.items is not None or one.fields is not None:
-                nested = _nested([file], options, engine, key)
+                nested = _nested(file, {**options, "max_line_bytes": line_bytes}, engine, key)
                 evidence[key] = inference.merge(_without_nested(one), nested)
-    return found
+    return found, line_bytes
 
 
 def _without_nested(e: Evidence) -> Evidence:
@@ -104,9 +190,7 @@ _AGGREGATES = (
 )
 
 
-def _scalars(
-    run: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine, keys: Sequence[str]
-) -> dict[InputFile, dict[str, Evidence]]:
+def _scalars_sql(run: Sequence[InputFile], keys: Sequence[str], options: Mapping[str, Any]) -> str:
     count = range(len(keys))
     kinds = ", ".join(f"unicode(c{i}) AS k{i}, c{i}" for i in count)
     numbers = ", ".join(
@@ -119,11 +203,16 @@ def _scalars(
     )
     cast = ", ".join(f"k{i}, d{i}, TRY_CAST(d{i} AS HUGEINT) AS x{i}, f{i}" for i in count)
     sums = ", ".join(a.format(i=i) for i in count for a in _AGGREGATES)
-    rows = engine.rows(
+    return (
         f"SELECT file_index, {sums} FROM (SELECT file_index, {cast} FROM (SELECT file_index, "
         f"{split} FROM (SELECT file_index, {numbers} FROM (SELECT file_index, {kinds} FROM "
         f"({_values(run, options, keys)}))))) GROUP BY file_index"
     )
+
+
+def _scalars(
+    run: Sequence[InputFile], keys: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> dict[InputFile, dict[str, Evidence]]:
     found = {file: dict.fromkeys(keys, inference.NOTHING) for file in run}
     width = len(_AGGREGATES)
     for index, *values in rows:
@@ -150,11 +239,9 @@ def _scalar(row: Sequence[Any]) -> Evidence:
     )
 
 
-def _nested(
-    files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine, key: str
-) -> Evidence:
+def _nested(file: InputFile, options: Mapping[str, Any], engine: SqlEngine, key: str) -> Evidence:
     """Evidence of the objects and lists of one key."""
-    values = f"({_values(files, options, [key])})"
+    values = f"({_values([file], options, [key])})"
     # A number of 16 digits or more beside floats may not be exact; texts may look like one, which
     # costs time and nothing else.
     rows = engine.rows(
@@ -180,8 +267,3 @@ def _mixes(structure: Any) -> bool:
 
 def _exactly(text: str) -> Any:
     return json.loads(text, parse_float=inference.Number, parse_constant=inference.Number)
-
-
-def literal_keys(keys: Sequence[str]) -> str:
-    """A SQL list of keys."""
-    return "[" + ", ".join(map(quote_literal, keys)) + "]"

@@ -12,7 +12,7 @@ from typing import Any
 
 from zql.expr.sql import quote_identifier, quote_literal
 from zql.schema import DataType, InputFile
-from zql.storage import compression, scan
+from zql.storage import compression, jsonl_checked, scan
 from zql.storage.format import ReadColumn
 
 LINE_BYTES = 16 * 2**20
@@ -68,27 +68,43 @@ def select(
     first_row: int = 0,
 ) -> str:
     """A SELECT over files of one run, or one file when rows are numbered."""
-    names = list(dict.fromkeys(c.source for c in columns if c.kind == "data"))
     types = {c.source: c.type for c in columns if c.kind == "data"}
-    virtual = scan.needs_file_index(columns, files)
+    checked = _checked(types, options)
+    absent = [n for n in options.get("absent", ()) if types and n not in types]
+    names = [*types, *absent]
     raw = (
-        not names
-        or unnameable(names, virtual=virtual)
+        not types
+        or unnameable(names, virtual=scan.needs_file_index(columns, files))
         or options.get("on_bad_line") == "skip"
         or any(c.type != types[c.source] for c in columns if c.kind == "data")
     )
     items = []
     for column in columns:
         if column.kind == "row":
-            items.append(scan.as_alias(f"row_number() OVER () - 1 + {first_row}", column))
+            value = f"row_number() OVER () - 1 + {first_row}"
         elif column.kind != "data":
-            items.append(scan.as_alias(scan.file_value(column, files), column))
+            value = scan.file_value(column, files)
+        elif raw:
+            value = extracted(column)
         else:
-            value = extracted(column) if raw else quote_identifier(column.source)
-            items.append(scan.as_alias(value, column))
-    source = reader(files, options, None if raw else types)
+            value = checked.get(column.source) or quote_identifier(column.source)
+        items.append(scan.as_alias(value, column))
+    read_as = types | dict.fromkeys([*checked, *absent], "JSON")
+    source = reader(files, options, None if raw else read_as)
     where = " WHERE json_type(json) = 'OBJECT'" if options.get("on_bad_line") == "skip" else ""
     return f"SELECT {', '.join(items) or '1'} FROM {source}{where}"
+
+
+def _checked(types: Mapping[str, DataType], options: Mapping[str, Any]) -> dict[str, str]:
+    """The columns that are read as JSON, and their checked values."""
+    if "sampled" in options:
+        sampled = [(n, t) for n, t in types.items() if n in options["sampled"]]
+        absent = [n for n in options.get("absent", ()) if n not in types]
+        return jsonl_checked.sampled(sampled, absent)
+    if "columns" in options:
+        wanted = {n: t for n, t in types.items() if jsonl_checked.is_checked(t)}
+        return {n: jsonl_checked.declared(n, t) for n, t in wanted.items()}
+    return {}
 
 
 def extracted(column: ReadColumn) -> str:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
-from zql.schema import Field, InputFile, Schema
+from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import files, parquet_join, parquet_write, scan, widening
-from zql.storage.format import Copy, ReadColumn, RowWriter, Source, Split, SqlEngine, WriteColumn
+from zql.storage.format import (
+    Copy,
+    ReadColumn,
+    RowWriter,
+    Sample,
+    Source,
+    Split,
+    SqlEngine,
+    WriteColumn,
+)
 from zql.tree import node
 
 if TYPE_CHECKING:
@@ -45,6 +54,21 @@ class ParquetFormat:
                 merged[field.name] = widening.widest(known, field.type) if known else field.type
         wanted = merged if columns is None else [n for n in merged if n in set(columns)]
         return Schema(tuple(Field(name, merged[name]) for name in wanted))
+
+    def sample(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
+    ) -> Sample | None:
+        """See `Format`: there is none."""
+        return None
+
+    def confirm(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], types: Mapping[str, DataType]
+    ) -> None:
+        """See `Format`: nothing is sampled."""
+
+    def hints(self, files: Sequence[InputFile], options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Format`: none."""
+        return {}
 
     def splits(
         self,

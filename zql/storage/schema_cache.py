@@ -1,0 +1,171 @@
+"""What is known of each version of each file, kept between runs in the user's cache folder.
+
+One small JSON file for each input file: the keys it has, evidence of the columns that were looked
+at, a line length that was enough to read it. Evidence of several files merges (`inference`), so one
+changed file costs one file's scan. A cache file that cannot be read counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from zql.schema import DataType, InputFile
+from zql.storage import inference
+from zql.storage.files import protocol
+from zql.storage.inference import Evidence
+from zql.tree import node
+from zql.user_cache import read_cached, write_cached
+
+_LAYOUT = 1
+"""Changes with the meaning of what is kept."""
+_SETTLED_NS = 2_000_000_000
+"""A file that was written less than this before it is looked at may change again unseen."""
+_KEPT = 4096
+
+
+@node
+class Known:
+    """What is known of one file. `keys` is None until all of them are known."""
+
+    keys: tuple[str, ...] | None = None
+    columns: Mapping[str, Evidence] = field(default_factory=dict)
+    line_bytes: int | None = None
+    rows: int | None = None
+
+    def lacks(self, names: Sequence[str]) -> list[str]:
+        """The columns without evidence; keys that the file does not have need none."""
+        return [
+            name
+            for name in names
+            if name not in self.columns and (self.keys is None or name in self.keys)
+        ]
+
+    def with_columns(self, columns: Mapping[str, Evidence]) -> Known:
+        """The same with more evidence."""
+        return replace(self, columns={**self.columns, **columns})
+
+
+NOTHING = Known()
+_memory: dict[tuple[str, str, int, str], Known] = {}
+
+
+def fingerprint(options: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The options that decide what a reader sees, as one text."""
+    return json.dumps([[name, options[name]] for name in names if name in options])
+
+
+def load(file: InputFile, reader: str) -> Known:
+    """What is known of this version of a file, read as `reader` says."""
+    key = _key(file, reader)
+    known = _memory.get(key)
+    if known is None:
+        known = _from_disk(key)
+        _remember(key, known)
+    return known
+
+
+def save(file: InputFile, reader: str, known: Known) -> None:
+    """Keeps what is known: in this process always, on disk when the version is a sure one."""
+    key = _key(file, reader)
+    _remember(key, known)
+    if not file.version or not _settled(file):
+        return
+    content = {
+        "layout": _LAYOUT,
+        "of": list(key),
+        "keys": known.keys,
+        "columns": [[name, inference.as_json(e)] for name, e in known.columns.items()],
+        "line_bytes": known.line_bytes,
+        "rows": known.rows,
+    }
+    write_cached(_name(key), json.dumps(content, separators=(",", ":")).encode())
+
+
+def _settled(file: InputFile) -> bool:
+    if protocol(file.path) or not file.version.isdigit():
+        return True
+    return time.time_ns() - int(file.version) > _SETTLED_NS
+
+
+def _key(file: InputFile, reader: str) -> tuple[str, str, int, str]:
+    path = file.path if protocol(file.path) else os.path.abspath(file.path)
+    return reader, path, file.size, file.version
+
+
+def _remember(key: tuple[str, str, int, str], known: Known) -> None:
+    if len(_memory) >= _KEPT:
+        _memory.clear()
+    _memory[key] = known
+
+
+def _name(key: tuple[str, str, int, str]) -> str:
+    # By path, not by version: a new version takes the place of the old one.
+    digest = hashlib.sha256(f"{key[0]}\n{key[1]}".encode()).hexdigest()
+    return f"files/{digest[:40]}.json"
+
+
+def _from_disk(key: tuple[str, str, int, str]) -> Known:
+    data = read_cached(_name(key)) if key[3] else None
+    if data is None:
+        return NOTHING
+    try:
+        content = json.loads(data)
+        if content["layout"] != _LAYOUT or content["of"] != list(key):
+            return NOTHING
+        keys = content["keys"]
+        return Known(
+            None if keys is None else tuple(keys),
+            {name: inference.from_json(e) for name, e in content["columns"]},
+            content["line_bytes"],
+            content["rows"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return NOTHING
+
+
+def forget() -> None:
+    """Drops what this process remembers; what is on disk stays."""
+    _memory.clear()
+
+
+# ---- datasets ----------------------------------------------------------------------------------
+
+
+def confirm(
+    files: Sequence[InputFile], reader: str, types: Mapping[str, DataType], line_bytes: int
+) -> None:
+    """Keeps the types that a query over every row of the files has verified, for these files."""
+    known = {**confirmed(files, reader)[0], **types}
+    key = _dataset_key(files, reader)
+    if key is None or not all(map(_settled, files)):
+        return
+    content = {"layout": _LAYOUT, "types": known, "line_bytes": line_bytes}
+    write_cached(key, json.dumps(content, separators=(",", ":")).encode())
+
+
+def confirmed(files: Sequence[InputFile], reader: str) -> tuple[dict[str, DataType], int | None]:
+    """The types that `confirm` kept for these very versions of these files, and a line length."""
+    key = _dataset_key(files, reader)
+    data = read_cached(key) if key else None
+    if data is None:
+        return {}, None
+    try:
+        content = json.loads(data)
+        if content["layout"] != _LAYOUT:
+            return {}, None
+        return {str(n): str(t) for n, t in content["types"].items()}, int(content["line_bytes"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}, None
+
+
+def _dataset_key(files: Sequence[InputFile], reader: str) -> str | None:
+    if not all(file.version for file in files):
+        return None
+    listing = json.dumps([_key(file, reader) for file in files])
+    return f"sets/{hashlib.sha256(listing.encode()).hexdigest()[:40]}.json"
