@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import BindError, ErrorList, ParseError, UsageError, ZqlError, did_you_mean, nearest
+from zql.errors import (
+    BindError,
+    ErrorList,
+    ParseError,
+    UdfError,
+    UsageError,
+    ZqlError,
+    did_you_mean,
+    nearest,
+)
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
@@ -27,6 +37,7 @@ from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
+from zql.tree import walk
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -411,6 +422,7 @@ class _Script:
     ) -> None:
         self.session = session
         self.checking = checking
+        self.imported: set[str] = set()
         # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
         self.syntax_errors: list[ParseError] = []
@@ -437,19 +449,20 @@ class _Script:
     def results(self) -> Iterator[StatementResult]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                yield self.result(number, statement)
+                result = self.result(number, statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
+            yield result
 
     def result(self, number: int, statement: ast.Statement) -> StatementResult:
         match statement:
             case ast.QueryStatement():
                 plan = self.bind(statement.query)
-                stages = self.session.compile(plan).stages
                 if isinstance(plan, lp.Write):
-                    report = self.session.runner().run(stages)
-                    return StatementResult("written", number, result=report)
-                rows = self.session.runner().collect(stages)
+                    return StatementResult("written", number, result=self.write(plan))
+                stages = self.session.compile(plan).stages
+                with _call_places(stages):
+                    rows = self.session.runner().collect(stages)
                 return StatementResult("rows", number, rows=rows)
             case ast.Explain():
                 return StatementResult("text", number, text=self.explain(statement))
@@ -468,13 +481,17 @@ class _Script:
                 if isinstance(statement, ast.QueryStatement):
                     plan = self.bind(statement.query)
                     if isinstance(plan, lp.Write):
-                        stages = self.session.compile(plan).stages
-                        reports.append(self.session.runner().run(stages))
+                        reports.append(self.write(plan))
                 else:
                     self.result(number, statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
+
+    def write(self, plan: lp.Write) -> RunReport:
+        stages = self.session.compile(plan).stages
+        with _call_places(stages):
+            return self.session.runner().run(stages)
 
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = list(self.syntax_errors)
@@ -563,6 +580,14 @@ class _Script:
                 self.create_view(statement)
             case ast.ImportPython():
                 alias = statement.alias.text if statement.alias else _module_name(statement)
+                if alias in self.imported:
+                    raise BindError(
+                        f'two imports are called "{alias}"',
+                        code="N217",
+                        span=statement.span,
+                        hint=f"IMPORT PYTHON .. AS another_{alias}",
+                    )
+                self.imported.add(alias)
                 declarations.modules[alias] = context.at(
                     statement.span, lambda: self.catalog.module(statement.target, statement.is_path)
                 )
@@ -613,6 +638,19 @@ def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
         each.statement = each.statement or number
         each.span = each.span or _first_line(statement.span)
     return error
+
+
+@contextmanager
+def _call_places(plan: PhysicalPlan) -> Iterator[None]:
+    """Gives an error of a Python function the place of its call in the script."""
+    try:
+        yield
+    except UdfError as error:
+        for node in walk(plan):
+            if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
+                name = node.function.name
+                error.span = node.span if error.message.startswith(f"{name} ") else None
+        raise
 
 
 def _first_line(span: Span | None) -> Span | None:

@@ -368,7 +368,8 @@ def _translate(error: Exception) -> RunError:
     position = facts.get("position")
     candidates: Sequence[str] = [c for c in str(facts.get("candidates", "")).split(",") if c]
     return EngineError(
-        str(facts.get("exception_message", text)),
+        # DuckDB's advice to change its settings cannot be followed here.
+        str(facts.get("exception_message", text)).split('\n\nUse "SET')[0],
         kind=kind,
         subtype=str(facts.get("error_subtype", "")),
         position=int(position) if position is not None else None,

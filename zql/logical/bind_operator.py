@@ -12,7 +12,7 @@ from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_select import first_aggregate
-from zql.logical.bind_source import constant_value, element_type, unique, visible_only
+from zql.logical.bind_source import constant_value, element_type, named, unique, visible_only
 from zql.logical.catalog import TypeProblem, WriteTarget
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible, matching
@@ -349,6 +349,7 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     spans = {o.name.lower(): o.span for o in op.options}
     target: WriteTarget = _checked_target(context, uri, options, spans, op)
     inner = visible_only(scope, op.span)
+    named(inner, op.span)
     return lp.Write(
         inner.plan, uri, target.format, inner.names, target.mode, target.options, op.span
     )

@@ -102,6 +102,17 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
     return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
 
 
+def named(scope: Scope, span: Span | None) -> None:
+    """Raises `BindError` for a column with the empty name, which nothing outside can have."""
+    if "" in scope.names:
+        raise BindError(
+            "a column has the empty name",
+            code="N218",
+            span=span,
+            hint='|> RENAME "" AS name, or |> DROP ""',
+        )
+
+
 def _aliased(context: Context, item: ast.Aliased, outer: tuple[Scope, ...]) -> Scope:
     if isinstance(item.item, ast.ValuesSource):
         scope = _values(context, item.item, outer, tuple(c.text for c in item.columns))

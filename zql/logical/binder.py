@@ -14,7 +14,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_join import join
 from zql.logical.bind_select import extend, select, set_columns
-from zql.logical.bind_source import bind_item, bind_items, visible_only
+from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations
 from zql.logical.named_columns import named_columns
@@ -58,6 +58,7 @@ class _Binder:
             scope = self.query(replace(query, operators=query.operators[:-1]), ())
             return operators.write(self.context, scope, last)
         scope = visible_only(self.query(query, ()), query.span)
+        named(scope, query.span)
         return lp.Query(scope.plan, scope.names)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
