@@ -13,7 +13,6 @@ from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, S
 from zql.physical.sql import indented, render
 from zql.tree import Node, children, map_children, walk
 
-
 _QUOTED_PLAIN = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
 
 

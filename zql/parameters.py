@@ -18,7 +18,8 @@ from zql.tree import walk
 
 class CommandLineValue(str):
     """A value as typed on the command line: DECLARE gives its type, else it is read as JSON when
-    it is JSON, else as text."""
+    it is JSON, else as text.
+    """
 
     __slots__ = ()
 

@@ -154,7 +154,7 @@ class Query(_Rows):
         return self.then("|> AGGREGATE count(*) AS n").to_arrow()["n"][0].as_py()  # type: ignore[no-any-return]
 
     def then(self, text: str, params: Mapping[str, Any] | None = None) -> Query:
-        """This query with more operators behind it: `q.then("|> WHERE n > 1")`."""
+        """The query with more operators behind it: `q.then("|> WHERE n > 1")`."""
         return self._session.then(self, text, params)
 
     def explain(self, level: str = "stages") -> str:

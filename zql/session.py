@@ -104,7 +104,7 @@ class Session:
         for name, value in (config or {}).items():
             self.set(name, value)
 
-    # ---- settings and life -------------------------------------------------------------------------
+    # ---- settings and life ---------------------------------------------------------------------
 
     def set(self, name: str, value: Any) -> None:
         """Changes a setting, as `SET name = value` does. Raises `UsageError`."""
@@ -191,7 +191,7 @@ class Session:
             self._runner = Runner(self.settings, self._objects, self.engine())
         return self._runner
 
-    # ---- scripts -----------------------------------------------------------------------------------
+    # ---- scripts -------------------------------------------------------------------------------
 
     def statements(
         self,
@@ -262,7 +262,7 @@ class Session:
         """What a run would do: the stages of each statement, their inputs and outputs."""
         return self.explain(source, params, base_dir=base_dir)
 
-    # ---- queries -----------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------
 
     def query(
         self,

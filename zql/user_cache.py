@@ -46,7 +46,8 @@ def read_cached(name: str) -> bytes | None:
 
 def write_cached(name: str, data: bytes) -> None:
     """Puts a file into the cache folder, whole or not at all; a folder that cannot be written is
-    no error."""
+    no error.
+    """
     folder = cache_folder()
     if folder is None:
         return

@@ -40,7 +40,7 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
 
 
 def _order(op: ast.Aggregate, columns: list[ex.Column]) -> tuple[ex.SortKey, ...]:
-    """Keys with a suffix first, then aggregates with one; GROUP AND ORDER BY adds the other keys."""
+    """Keys with a suffix first, then aggregates; GROUP AND ORDER BY adds the other keys."""
     items = op.keys + op.items
     if len(items) != len(columns):
         return ()

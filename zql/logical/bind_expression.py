@@ -47,7 +47,7 @@ class ExpressionBinder:
                 args = (expr.receiver, *expr.args)
                 return self.call(ex.Call((expr.name,), args, span=expr.span))
             case ex.Lambda():
-                return self.inner(expr.parameters)._rebuilt(expr)
+                return self.inner(expr.parameters).rebuilt(expr)
             case ex.Comprehension():
                 inner = self.inner((expr.variable,))
                 return replace(
@@ -65,9 +65,9 @@ class ExpressionBinder:
                     "a star can only stand by itself in a select list", code="N209", span=expr.span
                 )
             case _:
-                return self._rebuilt(expr)
+                return self.rebuilt(expr)
 
-    def _rebuilt(self, expr: ex.Expr) -> ex.Expr:
+    def rebuilt(self, expr: ex.Expr) -> ex.Expr:
         return map_children(expr, self._child)
 
     def _child(self, node: object) -> object:
@@ -506,3 +506,18 @@ def bind_arguments(
             hint=f"parameters: {', '.join(names)}",
         )
     return positional, tuple((a.name, binder.bind(a.value)) for a in named)
+
+
+def element_type(binder: ExpressionBinder, items: ex.Expr, span: Span | None) -> str:
+    """The type of a list's elements; anything but a list is an error."""
+    type_ = binder.types((items,))[0]
+    if not type_:
+        return type_
+    if not type_.endswith("]"):
+        raise BindError(
+            f"UNNEST needs a list, this is {type_}",
+            code="T303",
+            span=span,
+            hint="split text into a list first: string_split(text, ' ')",
+        )
+    return type_[: type_.rindex("[")]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, element_type
 from zql.logical.context import Context, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
@@ -33,7 +33,7 @@ def join(
     if shared:
         equal, pairs = _using(left, right, shared)
         equal = _typed(context, both, outer, equal, clause.span)
-        return _merged(context, both, left, right, clause.kind, equal, pairs)
+        return _merged(context, both, left, clause.kind, equal, pairs)
     on, condition = clause.on, None
     if on is not None:
         binder = ExpressionBinder(context, (both, *outer))
@@ -64,8 +64,6 @@ def _join_unnest(
     unnest: tuple[ast.UnnestSource, ast.Aliased | None],
     outer: tuple[Scope, ...],
 ) -> Scope:
-    from zql.logical.bind_source import element_type
-
     source, aliased = unnest
     if clause.kind not in ("CROSS", "INNER", "LEFT") or clause.on or clause.using:
         raise BindError(
@@ -162,28 +160,27 @@ def _merged(
     context: Context,
     both: Scope,
     left: Scope,
-    right: Scope,
     kind: str,
     condition: ex.Expr,
     pairs: list[tuple[Visible, Visible]],
 ) -> Scope:
-    """USING: each shared column once, in its left place; its value comes from the side that has it."""
+    """USING: each shared column once, in its left place, with the value of the side that has it."""
     scope = _joined(both, left, kind, condition)
     if kind in ("SEMI", "ANTI"):
         return scope
-    gone = {r.column.name for _, r in pairs}
+    gone = {second.column.name for _, second in pairs}
     merged: dict[str, Visible] = {}
     extra: list[lp.Assign] = []
-    for l, r in pairs:
+    for first, second in pairs:
         if kind == "RIGHT":
-            merged[l.column.name] = Visible(l.name, r.column)
+            merged[first.column.name] = Visible(first.name, second.column)
         elif kind == "FULL":
-            value = ex.Call(("coalesce",), (l.column, r.column))
-            column = context.names.column(l.name, context.types((value,))[0])
+            value = ex.Call(("coalesce",), (first.column, second.column))
+            column = context.names.column(first.name, context.types((value,))[0])
             extra.append(lp.Assign(column, value))
-            merged[l.column.name] = Visible(l.name, column)
+            merged[first.column.name] = Visible(first.name, column)
         else:
-            merged[l.column.name] = Visible(l.name, l.column)
+            merged[first.column.name] = Visible(first.name, first.column)
     visible = tuple(
         merged.get(v.column.name, v) for v in scope.visible if v.column.name not in gone
     )

@@ -10,9 +10,9 @@ from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments, element_type
 from zql.logical.bind_select import first_aggregate
-from zql.logical.bind_source import constant_value, element_type, named, unique, visible_only
+from zql.logical.bind_source import constant_value, named, unique, visible_only
 from zql.logical.catalog import TypeProblem, WriteTarget
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible, matching

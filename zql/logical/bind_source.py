@@ -9,7 +9,7 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, element_type
 from zql.logical.bind_join import join
 from zql.logical.catalog import FileTable, TypeProblem
 from zql.logical.context import Context, type_error
@@ -56,7 +56,7 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
         case ast.ParameterSource():
             return _parameter(context, item)
         case ast.NameSource():
-            return _named(context, item, outer)
+            return _named(context, item)
         case ast.CallSource():
             return _call(context, item, outer)
         case ast.QuerySource():
@@ -208,7 +208,7 @@ def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
     return Scope(lp.MemoryScan(key, columns, names), visible)
 
 
-def _named(context: Context, item: ast.NameSource, outer: tuple[Scope, ...]) -> Scope:
+def _named(context: Context, item: ast.NameSource) -> Scope:
     view = context.declarations.views.get(item.name)
     if view is not None:
         if item.name in context.views_open:
@@ -339,18 +339,3 @@ def unnest_source(
     plan = lp.Unnest(left.plan, items, column)
     visible = (*left.visible, Visible("unnest", column))
     return replace(left, plan=plan, visible=visible)
-
-
-def element_type(binder: ExpressionBinder, items: ex.Expr, span: Span | None) -> str:
-    """The type of a list's elements; anything but a list is an error."""
-    type_ = binder.types((items,))[0]
-    if not type_:
-        return type_
-    if not type_.endswith("]"):
-        raise BindError(
-            f"UNNEST needs a list, this is {type_}",
-            code="T303",
-            span=span,
-            hint="split text into a list first: string_split(text, ' ')",
-        )
-    return type_[: type_.rindex("[")]

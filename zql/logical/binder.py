@@ -78,7 +78,7 @@ class _Binder:
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
-        """What goes on behind an operator with an error: its input, its new names without a type."""
+        """What goes on behind an operator with an error: its input, new names without a type."""
         if isinstance(op, ast.MapRows | ast.Aggregate | ast.Select | ast.Join | ast.SetOperation):
             raise ErrorList(self.context.errors) if self.context.errors else TypeError(op)
         names = []

@@ -1,4 +1,4 @@
-"""What binding asks of the world: files, functions and types. A port; the session has the adapter."""
+"""What binding asks of the world: files, functions, types. A port; execution has the adapter."""
 
 from __future__ import annotations
 

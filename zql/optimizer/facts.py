@@ -9,9 +9,32 @@ from zql.logical.plan import LogicalPlan
 from zql.tree import Node, children, map_children, walk
 
 _NEVER_FAIL = frozenset(
-    """lower upper length len trim ltrim rtrim contains starts_with ends_with prefix suffix
-    coalesce md5 sha256 hash reverse strlen array_length list_contains concat
-    isnan isinf isfinite""".split()
+    [
+        "lower",
+        "upper",
+        "length",
+        "len",
+        "trim",
+        "ltrim",
+        "rtrim",
+        "contains",
+        "starts_with",
+        "ends_with",
+        "prefix",
+        "suffix",
+        "coalesce",
+        "md5",
+        "sha256",
+        "hash",
+        "reverse",
+        "strlen",
+        "array_length",
+        "list_contains",
+        "concat",
+        "isnan",
+        "isinf",
+        "isfinite",
+    ]
 )
 _COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">=", "||"})
 
@@ -64,7 +87,7 @@ def has_subquery(node: Node) -> bool:
 
 
 def may_fail(node: Node) -> bool:
-    """Whether evaluating it can raise (casts, arithmetic, unknown functions): when in doubt, yes."""
+    """Whether evaluating it can raise (casts, arithmetic, functions): when in doubt, yes."""
     return any(_fails(n) for n in walk(node))
 
 

@@ -189,7 +189,7 @@ def _free_columns(query: lp.LogicalPlan) -> frozenset[str]:
 
 def _with_limit(stages: tuple[Stage, ...], limit: int | None) -> tuple[Stage, ...]:
     """`LIMIT` right over the tasks of the stage before: these may stop when they have enough."""
-    if limit is None or len(stages) < 2:  # noqa: PLR2004 - a stage and the one it feeds
+    if limit is None or len(stages) < 2:
         return stages
     last, before = stages[-1], stages[-2]
     plan = last.steps[0]

@@ -223,7 +223,7 @@ def extract(
                 key = (call, id(call) if getattr(call.function, "volatile", False) else 0)
                 found[key] = _either(found[key], guard) if key in found else guard
         plan, columns = _apply(plan, list(found.items()), names)
-        swap = {key: column for key, column in zip(found, columns, strict=True)}
+        swap = dict(zip(found, columns, strict=True))
         exprs = tuple(_swapped(e, swap) for e in exprs)
     return plan, exprs
 
