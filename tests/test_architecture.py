@@ -127,3 +127,15 @@ def test_decisions_are_numbered():
     for name in names:
         title = text(f"docs/decisions/{name}").split("\n")[0]
         assert title.startswith(f"# {int(name[:4])}. "), name
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    """The second command of the README, word by word, as the last line of `.ci/run`."""
+    _, second = re.findall(r"```sh\n(.*?)\n```", text("README.md"), re.DOTALL)
+    assert text(".ci/run").rstrip("\n").split("\n")[-1] == second
+
+
+def test_readme_shows_the_script_of_the_quick_start():
+    (script,) = re.findall(r"```zql\n(DECLARE.*?)```", text("README.md"), re.DOTALL)
+    lines = text("examples/quickstart.zql").split("\n")
+    assert script == "\n".join(line for line in lines if not line.startswith("--"))

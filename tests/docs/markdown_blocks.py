@@ -126,8 +126,7 @@ class Page:
         shown: list[str] = []
         for command in (line[2:] for line in block.lines if line.startswith("$ ")):
             shown += [f"$ {command}", *_shell(command)]
-        if any(not line.startswith("$ ") for line in block.lines):
-            self.compare(block, "\n".join(shown))
+        self.compare(block, "\n".join(shown))
         return ""
 
 

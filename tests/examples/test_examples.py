@@ -114,7 +114,7 @@ def test_quality_keeps_what_the_functions_say(folder, documents):
     ]
     good = {d["id"]: quality.score(d["text"]) for d in readable}
     found = {row["id"]: row["score"] for row in rows(folder, "good")}
-    assert found == {name: score for name, score in good.items() if score >= 0.5}
+    assert found == {name: score for name, score in good.items() if score >= 0.7}
     assert 0 < len(found) < len(good)
     rejected = (folder / "out/rejects.csv").read_text(encoding="utf-8").splitlines()
     assert len(rejected) - 1 == len(good) - len(found)
