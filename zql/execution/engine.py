@@ -10,6 +10,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -312,6 +313,18 @@ def make_folder(root: str, prefix: str = "zql") -> str:
     return path
 
 
+def remove_stale_folders(root: str) -> None:
+    """Removes this user's folders of processes that were killed and could not do it themselves."""
+    for name in os.listdir(root):
+        words = name.split("-")
+        path = os.path.join(root, name)
+        if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
+            continue
+        with suppress(OSError):
+            if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
+                remove_folder(path)
+
+
 def remove_folder(path: str) -> None:
     """Removes a folder of this program's, with what is in it."""
     try:
@@ -378,6 +391,7 @@ def _translate(error: Exception) -> RunError:
     )
 
 
+_NAME_PARTS = 3
 _MEMORY_HINT = "raise the memory budget (--memory, SET memory), or work on fewer rows at once"
 
 

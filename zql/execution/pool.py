@@ -34,13 +34,15 @@ _MOST_STARTS = 3
 class Death:
     """How a job ended its worker, `tries` times; `memory` when it was for using too much.
 
-    `detail` is where in the job it was, when the job notes that.
+    `detail` is where in the job it was, when the job notes that; `notes` are the user's frames at
+    a crash.
     """
 
     tries: int
     reason: str
     memory: bool = False
     detail: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Pool:
     def __init__(self, settings: Settings, folder: str) -> None:
         """Starts nothing yet. The workers keep notes and spilled rows in `folder`."""
         self.retries = 0
+        """How many jobs were begun again; whoever reports the number sets it back."""
         self.interrupted = False
         self._settings = settings
         self._folder = folder
@@ -139,7 +142,7 @@ class _Run:
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._tries: Counter[int] = Counter()
         self._over_budget: set[int] = set()
-        self._alone = False
+        self._suspected = False
         self._bad_starts = 0
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -172,9 +175,9 @@ class _Run:
         """Keeps each worker busy and one job ready for it; a suspect has the pool to itself."""
         executor = self._pool.executor()
         if not self._in_flight:
-            self._alone = bool(self._suspects)
-        queue = self._suspects if self._alone else self._waiting
-        most = 1 if self._alone else 2 * self._pool.settings.worker_count()
+            self._suspected = bool(self._suspects)
+        queue = self._suspects if self._suspected else self._waiting
+        most = 1 if self._suspected else 2 * self._pool.settings.worker_count()
         while queue and len(self._in_flight) < most:
             job = queue.popleft()
             try:
@@ -200,26 +203,29 @@ class _Run:
     def _bury(self, reason: str) -> Iterator[Outcome]:
         """After a death: finished jobs count, others wait again, suspects are told apart."""
         lost: list[Job] = []
-        for future, job in list(self._in_flight.items()):
-            error = future.exception()  # all futures of a broken pool end at once
-            if error is None:
+        for future, job in self._in_flight.items():
+            # All futures of a broken pool end at once.
+            if future.exception() is None:
                 yield Outcome(job, future.result())
             else:
                 lost.append(job)
+        alone = len(self._in_flight) == 1
         self._in_flight.clear()
         self._done = SimpleQueue()
         notes = [at for at in worker.noted(self._pool.folder).values() if at]
         begun = {at[0]: at[1] if at[1:] else None for at in notes}
-        self._restart(reason if not begun else "")
+        crashes = worker.crashes(self._pool.folder)
+        guilty = begun.keys() & self._over_budget or begun.keys()
+        self._restart("" if begun else reason)
         for job in reversed(lost):
-            if job.id not in begun:
+            if job.id not in guilty:
                 self._waiting.appendleft(job)
                 continue
             self._tries[job.id] += 1
             tries = self._tries[job.id]
             memory = job.id in self._over_budget
-            if tries >= self._pool.settings.tries or (self._alone and memory):
-                death = Death(tries, _exit_reason(reason), memory, begun[job.id])
+            if tries >= self._pool.settings.tries or (alone and memory):
+                death = Death(tries, _exit_reason(reason), memory, begun[job.id], crashes)
                 yield Outcome(job, death=death)
                 continue
             self._pool.retries += 1

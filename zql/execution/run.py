@@ -38,8 +38,7 @@ class Host(Protocol):
     @property
     def objects(self) -> Mapping[str, object]: ...
 
-    @property
-    def retries(self) -> int: ...
+    def take_retries(self) -> int: ...
 
     def pool(self) -> Pool: ...
 
@@ -57,7 +56,6 @@ class Run:
         self._stack = ExitStack()
         self._folder: str | None = None
         self._began = time.perf_counter()
-        self._retries = host.retries
 
     def __enter__(self) -> Run:
         return self
@@ -110,7 +108,7 @@ class Run:
             "bytes_written": sum(file.bytes for file in outputs),
             "records_kept": sum(file.rows for file in kept),
             "tasks": sum(report.tasks for report in self.reports),
-            "retries": self.host.retries - self._retries,
+            "retries": self.host.take_retries(),
             "python_calls": sum(s.calls for report in self.reports for s in report.steps),
         }
         return RunReport(

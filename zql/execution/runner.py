@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, remove_folder
+from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
 from zql.execution.run import Run, is_python
 from zql.execution.settings import Settings
 from zql.execution.stream import RowStream
@@ -107,12 +108,19 @@ class Runner:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
+            if sys.platform.startswith("linux"):
+                remove_stale_folders(self._settings.temp_root())
         return self._folder
 
-    @property
-    def retries(self) -> int:
-        """How many tasks were begun again, in all runs."""
-        return 0 if self._pool is None else self._pool.retries
+    def take_retries(self) -> int:
+        """How many jobs were begun again because a worker died, since this was last asked.
+
+        Calls that were made to find the type of a function are among them.
+        """
+        if self._pool is None:
+            return 0
+        count, self._pool.retries = self._pool.retries, 0
+        return count
 
     @property
     def settings(self) -> Settings:

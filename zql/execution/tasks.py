@@ -146,6 +146,7 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
     return UdfError(
         f"the worker on {place} died {death.tries} times ({death.reason}){calling}",
         code="R715",
+        notes=death.notes,
         hint="the function may crash the process, call exit, or use too much memory",
     )
 

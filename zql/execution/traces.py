@@ -32,7 +32,7 @@ def told(error: BaseException) -> str:
 
 def frames(error: BaseException) -> tuple[str, ...]:
     """The user's own frames, outermost first, as Python prints them; libraries are left out."""
-    found = [f for f in _summaries(error.__traceback__) if _is_users(f.filename)]
+    found = [f for f in _summaries(error.__traceback__) if is_users(f.filename)]
     lines = []
     for frame in found[-_MOST_FRAMES:]:
         text = f'File "{_shown(frame.filename)}", line {frame.lineno}, in {frame.name}'
@@ -54,7 +54,8 @@ def _summaries(trace: TracebackType | None) -> list[traceback.FrameSummary]:
         return []
 
 
-def _is_users(filename: str) -> bool:
+def is_users(filename: str) -> bool:
+    """Whether a file is neither of this package nor of a library."""
     return not filename.startswith((_OURS, "<frozen", *_libraries()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from zql.execution import traces
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
 
@@ -32,9 +34,13 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.dont_write_bytecode = True
     _state["folder"], _state["settings"] = folder, settings
+    # What a crash says goes where the coordinator finds it, not between the lines of the screen.
+    _state["crash"] = open(_crash_path(os.getpid(), folder), "w", encoding="utf-8")  # noqa: SIM115
+    faulthandler.enable(_state["crash"], all_threads=False)
     note(None)
     import pyarrow as pa
 
+    skip_pandas()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     engine().rows("SELECT 1")
@@ -88,13 +94,53 @@ def noted(folder: str) -> dict[int, tuple[int, ...]]:
     return found
 
 
+def crashes(folder: str) -> tuple[str, ...]:
+    """The user's frames of the workers that crashed, innermost last."""
+    frames: list[str] = []
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("crash-"):
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                found = [line.strip() for line in file if line.lstrip().startswith("File ")]
+            frames += [line for line in reversed(found) if traces.is_users(line.split('"')[1])]
+    return tuple(dict.fromkeys(frames))
+
+
+def skip_pandas() -> None:
+    """Keeps pyarrow from importing pandas, which it does at the first list that it is given.
+
+    It takes half a second and much memory. Where pandas is asked for by name it still comes.
+    """
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([None])
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas:
+    """Finds no module but says that there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def _crash_path(pid: int, folder: str) -> str:
+    return os.path.join(folder, f"crash-{pid}")
+
+
 def forget(folder: str) -> None:
     """Removes what dead workers left in a folder."""
     import shutil
 
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if name.startswith("worker-"):
+        if name.startswith(("worker-", "crash-")):
             os.unlink(path)
         elif name.startswith("spill-"):
             shutil.rmtree(path, ignore_errors=True)
