@@ -6,16 +6,34 @@ import os
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zql.display.formats import BINARY, WRITERS
 from zql.errors import UsageError, did_you_mean, nearest
 from zql.expr.sql import quote_identifier, quote_literal
 
 if TYPE_CHECKING:
-    from zql.repl.shell import Shell
+    from zql.display.screen import Screen
+    from zql.session import Session
 
 MODES = ("table", *(name for name in WRITERS if name not in BINARY and " " not in name))
+
+
+class Shell(Protocol):
+    """What commands see and change of a shell."""
+
+    session: Session
+    screen: Screen
+    format: str
+    max_rows: int | None
+    timer: bool
+    running: bool
+
+    def run_text(self, text: str) -> None:
+        """Runs statements and shows their results."""
+
+    def read(self, path: str) -> None:
+        """Runs a file."""
 
 
 @dataclass(frozen=True, slots=True)
