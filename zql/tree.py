@@ -21,9 +21,11 @@ N = TypeVar("N", bound=Node)
 T = TypeVar("T")
 
 
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
+def _compared_names(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.compare)
+
+
+_names: Callable[[Any], tuple[str, ...]] = cache(_compared_names)
 
 
 def _nodes_in(value: Any) -> Iterator[Node]:

@@ -10,7 +10,24 @@ from zql.syntax import ast
 from zql.syntax.keywords import KEYWORDS
 
 NAMES = [*sorted(KEYWORDS), *(word.lower() for word in sorted(KEYWORDS))]
-NAMES += ["a", "b", "Id", "é", "x1", "", " ", '"', "`", "a b", "a.b", "1a", "it's", "\n", "--", "try"]
+NAMES += [
+    "a",
+    "b",
+    "Id",
+    "é",
+    "x1",
+    "",
+    " ",
+    '"',
+    "`",
+    "a b",
+    "a.b",
+    "1a",
+    "it's",
+    "\n",
+    "--",
+    "try",
+]
 FUNCTIONS = ["f", "tok", "map", "date", "values", "first", "left", "try", "select", "extract", "é"]
 STRINGS = ["", "a", "'", "''", "\\", "\n", "$$", "--", "/*", ";", "é😀", '"']
 NUMBERS = [0, 7, 10**30, Decimal("0.5"), Decimal("1E+3"), Decimal("9.90E-7"), Decimal("12.3400")]
@@ -52,7 +69,11 @@ class Maker:
             ["leaf", "binary", "binary", "unary", "logical", "test", "range", "form", "access",
              "call", "call", "query"]
         )  # fmt: skip
-        return getattr(self, kind)(lambda: self.expression(depth - 1)) if kind != "leaf" else self.leaf()
+        return (
+            getattr(self, kind)(lambda: self.expression(depth - 1))
+            if kind != "leaf"
+            else self.leaf()
+        )
 
     def leaf(self):
         kind = self.pick(["name", "name", "number", "string", "constant", "typed", "parameter"])
@@ -165,7 +186,9 @@ class Maker:
         return ex.Window(self.several(e, 0, 2), keys, self.pick(FRAMES), name)
 
     def query(self, e):
-        query = ast.Query(self.several(self.source, 1, 2), self.several(lambda: self.operator(e), 0, 2))
+        query = ast.Query(
+            self.several(self.source, 1, 2), self.several(lambda: self.operator(e), 0, 2)
+        )
         kind = self.pick(["SCALAR", "EXISTS", "IN"])
         if kind == "IN":
             return ex.Subquery("IN", query, e(), self.flag())
@@ -194,7 +217,9 @@ class Maker:
             return ast.Set(self.several(lambda: ast.Assignment(self.column(), e()), 1, 2))
         if kind == "drop":
             return ast.Drop(self.several(self.column, 1, 2), self.flag())
-        return ast.Rename(self.several(lambda: ast.Renaming(self.column(), self.identifier()), 1, 2))
+        return ast.Rename(
+            self.several(lambda: ast.Renaming(self.column(), self.identifier()), 1, 2)
+        )
 
     def column(self):
         return ex.Name(self.several(self.name, 1, 2))

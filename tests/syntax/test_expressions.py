@@ -127,9 +127,9 @@ def test_these_do_not_chain(text):
         ("123", 123),
         ("1_000", 1000),
         ("1.5", Decimal("1.5")),
-        ("1.", Decimal("1")),
+        ("1.", Decimal(1)),
         (".5", Decimal("0.5")),
-        ("1e3", Decimal("1000")),
+        ("1e3", Decimal(1000)),
         ("1.5E-3", Decimal("0.0015")),
         ("1_0.2_5", Decimal("10.25")),
         ("'it''s'", "it's"),
@@ -269,7 +269,14 @@ def test_canonical_text(line):
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("a", "a"), ("t.a.B", "B"), ("(a).b", "b"), ("LOWER( x )", "lower(x)"), ("Score(x)", "Score(x)"), ("a+1", "a + 1")],
+    [
+        ("a", "a"),
+        ("t.a.B", "B"),
+        ("(a).b", "b"),
+        ("LOWER( x )", "lower(x)"),
+        ("Score(x)", "Score(x)"),
+        ("a+1", "a + 1"),
+    ],
 )
 def test_names_of_columns(text, name):
     assert expression_name(parse(text)) == name
@@ -282,14 +289,18 @@ def test_a_path_stays_apart_from_the_field_of_a_column():
 
 def test_dotted_calls_and_methods():
     assert parse("q.f(x)") == ex.Call(("q", "f"), (ex.Name(("x",)),))
-    assert parse("f(x).g(1)") == ex.Method(ex.Call(("f",), (ex.Name(("x",)),)), "g", (ex.Literal(1),))
+    assert parse("f(x).g(1)") == ex.Method(
+        ex.Call(("f",), (ex.Name(("x",)),)), "g", (ex.Literal(1),)
+    )
 
 
 def test_whether_names_were_quoted():
     assert parse('a."b".c').quoted == (False, True, False)
 
 
-@pytest.mark.parametrize("text", ["t|>x", "f(*) + * 2", "a b", "x 'y'", "'a' 'b'", "1a", "0x1F", "1__0", "1_"])
+@pytest.mark.parametrize(
+    "text", ["t|>x", "f(*) + * 2", "a b", "x 'y'", "'a' 'b'", "1a", "0x1F", "1__0", "1_"]
+)
 def test_refused(text):
     with pytest.raises(ParseError):
         parse(text)

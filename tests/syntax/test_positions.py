@@ -133,7 +133,10 @@ def test_number_of_the_statement_and_of_the_operator():
 
 def test_statements_know_their_places():
     script = parse_script(Source("s", "FROM a;\n  FROM b |> LIMIT 1 ;"))
-    assert [statement.span.text for statement in script.statements] == ["FROM a", "FROM b |> LIMIT 1"]
+    assert [statement.span.text for statement in script.statements] == [
+        "FROM a",
+        "FROM b |> LIMIT 1",
+    ]
     assert script.statements[1].span.line == 2
 
 

@@ -131,7 +131,10 @@ def test_later_statements_are_still_read_behind_a_bad_character():
     ("text", "wanted"),
     [
         ("FROM a; FROM b", ["FROM a", "FROM b"]),
-        ("FROM 'a;b'; FROM $$;$$ -- ;\n; /* ; */ FROM \";\"", ["FROM 'a;b'", "FROM $$;$$", 'FROM ";"']),
+        (
+            "FROM 'a;b'; FROM $$;$$ -- ;\n; /* ; */ FROM \";\"",
+            ["FROM 'a;b'", "FROM $$;$$", 'FROM ";"'],
+        ),
         (";;FROM a;;", ["FROM a"]),
         ("FROM (a; FROM b", ["FROM (a", "FROM b"]),
         ("", []),

@@ -27,7 +27,9 @@ def typeof():
 
 
 def parsed(text):
-    casts = {parse_expression(Source("t", form)).type for form in (f"x::{text}", f"CAST(x AS {text})")}
+    casts = {
+        parse_expression(Source("t", form)).type for form in (f"x::{text}", f"CAST(x AS {text})")
+    }
     assert len(casts) == 1
     return casts.pop()
 
@@ -55,7 +57,15 @@ def test_fields_of_any_name_are_sql(word, typeof):
 
 @pytest.mark.parametrize(
     "text",
-    ["DECIMAL(39, 2)", "DECIMAL(2, 3)", "DECIMAL(1, 1, 1)", "DECIMAL('a')", "INT[1.5]", "INT(1.5)", "SELECT"],
+    [
+        "DECIMAL(39, 2)",
+        "DECIMAL(2, 3)",
+        "DECIMAL(1, 1, 1)",
+        "DECIMAL('a')",
+        "INT[1.5]",
+        "INT(1.5)",
+        "SELECT",
+    ],
 )
 def test_no_type(text):
     with pytest.raises(ParseError):

@@ -12,6 +12,10 @@ Actions = Sequence[Callable[..., Any] | None]
 """By rule: what makes the value of its left side from a span and the values of its kept symbols."""
 
 
+WORDS_METHOD = "words"
+"""The action of rules that are fixed phrases."""
+
+
 class Token(NamedTuple):
     """A token as the actions see it."""
 
@@ -34,17 +38,18 @@ def bind_actions(tables: Tables, builder: object) -> Actions:
     Raises AttributeError for a rule without a method: a mistake in the grammar.
     """
     actions: list[Callable[..., Any] | None] = []
+    words = getattr(builder, WORDS_METHOD)
     for _, _, action, _ in tables.rules:
         if action in (PASS, LIST):
             actions.append(None)
         elif action[0] == WORDS:
-            actions.append(getattr(builder, action[1:], None) or getattr(builder, "words"))
+            actions.append(getattr(builder, action[1:], words))
         else:
             actions.append(getattr(builder, action))
     return actions
 
 
-def run(
+def run(  # noqa: PLR0915 - one loop, which all parsing runs through
     tables: Tables,
     actions: Actions,
     source: Source,

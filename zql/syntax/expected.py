@@ -60,7 +60,7 @@ class Expected:
         """The groups, most telling first; at most `LIMIT` of them."""
         left = set(self.names)
         found: list[str] = []
-        if _PIPED <= left and "IDENT" not in left:
+        if left >= _PIPED and "IDENT" not in left:
             return ["a pipe operator (WHERE, SELECT, EXTEND, AGGREGATE, ..)"]
         if self._first("statement") <= left:
             return ["a statement (FROM, VALUES, DECLARE, CREATE, IMPORT, SET, EXPLAIN, DESCRIBE)"]

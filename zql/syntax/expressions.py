@@ -286,10 +286,10 @@ class ExpressionActions(PlainActions, TypeActions):
 
     empty_struct = struct
 
-    def map(self, span: Span, entries: tuple[tuple[ex.Expr, ex.Expr], ...] = ()) -> ex.Expr:
+    def map_(self, span: Span, entries: tuple[tuple[ex.Expr, ex.Expr], ...] = ()) -> ex.Expr:
         return ex.Map(entries, span=span)
 
-    empty_map = map
+    empty_map = map_
 
     # ---- calls ----
 

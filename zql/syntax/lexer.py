@@ -36,7 +36,7 @@ def _any(values: object) -> words:
     return words(tuple(sorted(values)), prefix=r"(?<![.\w])", suffix=r"\b")  # type: ignore[call-overload]
 
 
-class ZqlLexer(RegexLexer):
+class ZqlLexer(RegexLexer):  # type: ignore[misc]
     """Words by what they usually are: only the parser knows where one is a name."""
 
     name = "ZQL"

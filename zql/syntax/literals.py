@@ -11,7 +11,9 @@ from zql.source import Span
 MAX_DIGITS = 1000
 """A longer number is no number that any column could hold."""
 
-_ESCAPE = re.compile(r"''|\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.S)
+_ESCAPE = re.compile(
+    r"''|\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.DOTALL
+)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 

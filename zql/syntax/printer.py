@@ -30,7 +30,8 @@ def expression_name(expr: ex.Expr) -> str:
             return parts[-1]
         case ex.FieldAccess(field_name=name):
             return name
-    return expression_text(expr)
+        case _:
+            return expression_text(expr)
 
 
 def print_query(query: ast.Query) -> str:

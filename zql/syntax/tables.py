@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def build(grammar: str) -> dict[str, Any]:
     from lark import Lark
 
     lark = Lark(grammar, parser="lalr", lexer="basic", start=list(STARTS), maybe_placeholders=False)
-    table = lark.parser.parser._parse_table  # type: ignore[attr-defined]  # noqa: SLF001
+    table = lark.parser.parser._parse_table  # noqa: SLF001
     with_text = {t.name for t in lark.terminals if type(t.pattern).__name__ == "PatternRE"}
     rules = list(lark.rules)
     places = {rule: at for at, rule in enumerate(rules)}
@@ -203,11 +204,7 @@ def build(grammar: str) -> dict[str, Any]:
         "key": _key(grammar.encode()),
         "terminals": terminals,
         "patterns": _patterns(lark.terminals),
-        "signs": {
-            str(t.name): t.pattern.value
-            for t in lark.terminals
-            if t.pattern is not None and t.name not in with_text
-        },
+        "signs": {str(t.name): t.pattern.value for t in lark.terminals if t.name not in with_text},
         "ignored": [str(name) for name in lark.ignore_tokens],
         "starts": {str(start): state for start, state in table.start_states.items()},
         "first": {
@@ -220,10 +217,12 @@ def build(grammar: str) -> dict[str, Any]:
     }
 
 
-def _patterns(terminals: list[Any]) -> list[tuple[str, str]]:
+def _patterns(terminals: Collection[Any]) -> list[tuple[str, str]]:
     """Name and regular expression of each matched terminal in the order to try them."""
-    matched = [t for t in terminals if t.pattern is not None]
-    matched.sort(key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name))
+    matched = sorted(
+        terminals,
+        key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
+    )
     return [(str(t.name), t.pattern.to_regexp()) for t in matched]
 
 

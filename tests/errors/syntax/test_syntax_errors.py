@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from golden import parameters
 from zql.errors import ErrorList, ParseError
 from zql.source import Source
 from zql.syntax.parser import parse_script
+
+from golden import parameters
 
 HERE = Path(__file__).parent
 
@@ -25,4 +26,6 @@ def test_every_code_that_the_parser_documents_is_shown_somewhere():
 
     texts = "".join(path.read_text() for path in HERE.glob("*.test"))
     documented = {word for word in mistakes.__doc__.replace(",", " ").split() if word[:2] == "S1"}
-    assert {code for code in documented if f"ZQL-{code}" not in texts} == {"S110"}  # see depth tests
+    assert {code for code in documented if f"ZQL-{code}" not in texts} == {
+        "S110"
+    }  # see depth tests
