@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from zql.errors import StorageError, UsageError
 from zql.schema import Field, InputFile, Schema
 from zql.storage import files, hive, registry, scan
 from zql.storage import options as option_names
@@ -49,7 +50,7 @@ class Dataset:
             self.format.confirm(self.files, self.options, data)
 
 
-def open_dataset(  # noqa: PLR0913  a call as the language has it
+def open_dataset(
     paths: Sequence[str],
     given: Mapping[str, Any],
     engine: SqlEngine,
@@ -78,7 +79,7 @@ def open_dataset(  # noqa: PLR0913  a call as the language has it
     schema = Schema()
     if exact is None or exact:
         with chosen.opened(inputs, options) as source:
-            schema = chosen.schema(scan.files_of(source), options, engine, exact)
+            schema = _explained(chosen, scan.files_of(source), options, engine, exact)
     options |= chosen.hints(inputs, options)
     if quick is not None:
         fields = tuple(Field(name, type_) for name, type_ in quick.types.items())
@@ -97,3 +98,21 @@ def open_dataset(  # noqa: PLR0913  a call as the language has it
         folders.names,
         quick is not None and not quick.verified,
     )
+
+
+def _explained(
+    chosen: Format,
+    inputs: Sequence[InputFile],
+    options: Mapping[str, Any],
+    engine: SqlEngine,
+    columns: Sequence[str] | None,
+) -> Schema:
+    try:
+        return chosen.schema(inputs, options, engine, columns)
+    except (StorageError, UsageError):
+        raise
+    except Exception as error:
+        explained = chosen.explain_failure(inputs, options, str(error))
+        if explained is None:
+            raise
+        raise explained from None

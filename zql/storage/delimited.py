@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import UsageError, did_you_mean, nearest
+from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import (
     delimited_evidence,
+    delimited_failures,
     delimited_read,
+    delimited_text,
     delimited_write,
-    files,
     lines,
     scan,
 )
@@ -132,7 +133,7 @@ class DelimitedFormat:
         number_rows: bool = False,
     ) -> Iterator[Source]:
         """See `Format`."""
-        with files.readable(scan.files_of(source), options) as found:
+        with delimited_text.readable(scan.files_of(source), self.dialect(options)) as found:
             yield Split(found[0]) if isinstance(source, Split) else found
 
     def scan_sql(
@@ -151,7 +152,7 @@ class DelimitedFormat:
         numbered = any(c.kind == "row" for c in columns)
         runs = delimited_evidence.same_reader(found, headers, dialect, apart=numbered)
         return scan.union_all(
-            [delimited_read.select(run, headers[run[0]], columns, dialect, None) for run in runs]
+            [delimited_read.select(run, headers[run[0]], columns, dialect) for run in runs]
         )
 
     def output_sql(
@@ -202,10 +203,7 @@ class DelimitedFormat:
         return None
 
     def explain_failure(
-        self,
-        files: Sequence[InputFile],
-        options: Mapping[str, Any],
-        message: str,
-    ) -> Exception | None:
+        self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
+    ) -> StorageError | None:
         """See `Format`."""
-        return None
+        return delimited_failures.explain(files, self.dialect(options), message)

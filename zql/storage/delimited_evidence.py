@@ -8,10 +8,11 @@ every other value of their column.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zql.schema import DataType, InputFile
-from zql.storage import compression, delimited_read, inference, scan
+from zql.storage import compression, delimited_read, inference, scan, schema_cache
 from zql.storage.format import SqlEngine
 from zql.storage.inference import Evidence
 
@@ -48,6 +49,12 @@ def same_reader(
     )
 
 
+_READER_OPTIONS = (
+    "delimiter", "quote", "escape", "header", "null_str", "encoding", "null_padding",
+    "strict_mode", "compression",
+)  # fmt: skip
+
+
 def types_of(
     files: Sequence[InputFile],
     headers: Mapping[InputFile, Sequence[str]],
@@ -55,16 +62,27 @@ def types_of(
     options: Mapping[str, Any],
     engine: SqlEngine,
 ) -> dict[str, DataType]:
-    """The types of some columns over all files."""
-    found = dict.fromkeys(columns, inference.NOTHING)
-    for run in same_reader([f for f in files if headers[f]], headers, options):
-        names = headers[run[0]]
-        some = [name for name in columns if name in names]
-        if not some:
-            continue
-        for name, evidence in _evidence(run, names, some, options, engine).items():
-            found[name] = inference.merge(found[name], evidence)
-    return {name: type_of(evidence) for name, evidence in found.items()}
+    """The types of some columns over all files; only what the cache does not tell is looked up."""
+    reader = schema_cache.fingerprint(options, _READER_OPTIONS)
+    known = {}
+    lacking: dict[tuple[str, ...], list[InputFile]] = {}
+    for file in files:
+        known[file] = replace(schema_cache.load(file, reader), keys=tuple(headers[file]))
+        lacked = known[file].lacks(columns)
+        if lacked:
+            lacking.setdefault(tuple(lacked), []).append(file)
+    for lacked_columns, group in lacking.items():
+        for run in same_reader(group, headers, options):
+            found = _evidence(run, headers[run[0]], lacked_columns, options, engine)
+            for file, evidence in found.items():
+                known[file] = known[file].with_columns(evidence)
+                schema_cache.save(file, reader, known[file])
+    return {
+        name: type_of(
+            inference.merge_all(known[f].columns.get(name, inference.NOTHING) for f in files)
+        )
+        for name in columns
+    }
 
 
 def type_of(e: Evidence) -> DataType:
@@ -79,7 +97,7 @@ def _evidence(
     columns: Sequence[str],
     options: Mapping[str, Any],
     engine: SqlEngine,
-) -> dict[str, Evidence]:
+) -> dict[InputFile, dict[str, Evidence]]:
     places = [names.index(name) for name in columns]
     kinds = ", ".join(
         f"c{i}, CASE WHEN regexp_full_match(c{i}, {_WHOLE}) THEN 1 "
@@ -91,11 +109,17 @@ def _evidence(
         f"c{i}, k{i}, CASE WHEN k{i} = 1 THEN TRY_CAST(c{i} AS HUGEINT) END AS x{i}" for i in places
     )
     sums = ", ".join(a.format(i=i) for i in places for a in _AGGREGATES)
-    source = delimited_read.reader(run, len(names), options, None)
-    rows = engine.rows(f"SELECT {sums} FROM (SELECT {numbers} FROM (SELECT {kinds} FROM {source}))")
+    source = delimited_read.reader(run, len(names), options)
+    rows = engine.rows(
+        f"SELECT file_index, {sums} FROM (SELECT file_index, {numbers} FROM "
+        f"(SELECT file_index, {kinds} FROM {source})) GROUP BY file_index"
+    )
     width = len(_AGGREGATES)
-    values = rows[0]
-    return {name: _one(values[i * width : (i + 1) * width]) for i, name in enumerate(columns)}
+    found = {file: dict.fromkeys(columns, inference.NOTHING) for file in run}
+    for index, *values in rows:
+        for i, name in enumerate(columns):
+            found[run[index]][name] = _one(values[i * width : (i + 1) * width])
+    return found
 
 
 def _one(row: Sequence[Any]) -> Evidence:

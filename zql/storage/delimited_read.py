@@ -54,39 +54,44 @@ def _first_row(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
     packed = compression.chosen(file.path, options.get("compression"))
     with files.open_binary(file) as stored:
         stream = stored if file.local else compression.reader(stored, packed)
-        text = io.TextIOWrapper(stream, encoding=_python_encoding(options), newline="")
+        utf8 = encoding(options) == "utf-8"
+        text = io.TextIOWrapper(
+            stream,
+            encoding="utf-8-sig" if utf8 else encoding(options),
+            errors="surrogateescape" if utf8 else "strict",
+            newline="",
+        )
         try:
-            rows = csv.reader(
-                text,
-                delimiter=options["delimiter"],
-                quotechar=options["quote"] or None,
-                quoting=csv.QUOTE_MINIMAL if options["quote"] else csv.QUOTE_NONE,
-                escapechar=options["escape"] if options["escape"] != options["quote"] else None,
-                doublequote=options["escape"] == options["quote"],
-            )
-            return tuple(next(rows, ()))
-        except UnicodeError as error:
-            raise StorageError(
-                f"{files.shown(file.path)}, line 1 is no {encoding(options).upper()}: {error}",
-                code="R723",
-                hint="name the file's encoding, such as encoding => 'latin-1'",
-            ) from None
-        except (csv.Error, OSError, EOFError) as error:
+            first = tuple(next(csv.reader(text, **python_dialect(options)), ()))
+        except (csv.Error, OSError, EOFError, UnicodeError) as error:
             raise StorageError(
                 f"{files.shown(file.path)}, line 1 cannot be read: {error}", code="R723"
             ) from None
         finally:
             text.detach()
+    if any("\udc80" <= char <= "\udcff" for name in first for char in name):
+        raise StorageError(
+            f"{files.shown(file.path)}, line 1 is no UTF-8", code="R723", hint=ENCODING_HINT
+        )
+    return first
 
 
-def _python_encoding(options: Mapping[str, Any]) -> str:
-    name = encoding(options)
-    return "utf-8-sig" if name == "utf-8" else name
+ENCODING_HINT = "name the file's encoding, such as read_csv('..', encoding => 'latin-1')"
 
 
-def reader(
-    run: Sequence[InputFile], width: int, options: Mapping[str, Any], new_line: str | None
-) -> str:
+def python_dialect(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for Python's csv module that mean the same."""
+    quote, escape = options["quote"], options["escape"]
+    return {
+        "delimiter": options["delimiter"],
+        "quotechar": quote or None,
+        "quoting": csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+        "escapechar": escape if escape and escape != quote else None,
+        "doublequote": escape == quote,
+    }
+
+
+def reader(run: Sequence[InputFile], width: int, options: Mapping[str, Any]) -> str:
     """DuckDB's reader for files of the same `width`: columns `c0`, `c1`, ... of text."""
     packed = compression.chosen(run[0].path, options.get("compression")).duckdb or "none"
     arguments = {
@@ -105,8 +110,8 @@ def reader(
     }
     if encoding(options) != "utf-8":
         arguments["encoding"] = quote_literal(encoding(options))
-    if new_line:
-        arguments["new_line"] = quote_literal(new_line)
+    if run[0].local:
+        arguments["new_line"] = quote_literal("\\n")  # see `delimited_text`
     struct = ", ".join(f"c{i}: 'VARCHAR'" for i in range(width))
     given = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f"read_csv({scan.path_list(run)}, {given}, columns={{{struct}}})"
@@ -117,7 +122,6 @@ def select(
     names: Sequence[str],
     columns: Sequence[ReadColumn],
     options: Mapping[str, Any],
-    new_line: str | None,
 ) -> str:
     """A SELECT over files with the same header, or one file when rows are numbered."""
     places = {name: i for i, name in enumerate(names)}
@@ -134,5 +138,5 @@ def select(
             items.append(scan.as_alias(f"c{place}", column))
         else:
             items.append(scan.as_alias(f"CAST(c{place} AS {column.type})", column))
-    source = reader(run, len(names), options, new_line)
+    source = reader(run, len(names), options)
     return f"SELECT {', '.join(items) or '1'} FROM {source}"

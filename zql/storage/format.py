@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zql.errors import StorageError
 from zql.schema import DataType, InputFile, Schema
 from zql.tree import node
 
@@ -228,5 +229,5 @@ class Format(Protocol):
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
-    ) -> Exception | None:
+    ) -> StorageError | None:
         """Finds the place behind DuckDB's reading error: a `StorageError` with file and line."""

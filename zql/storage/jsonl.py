@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from zql.errors import StorageError
 from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import (
     compression,
     files,
     inference,
     jsonl_evidence,
+    jsonl_failures,
     jsonl_read,
     jsonl_sample,
     jsonl_write,
@@ -202,9 +204,9 @@ class JsonlFormat:
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
-    ) -> Exception | None:
+    ) -> StorageError | None:
         """See `Format`."""
-        return None
+        return jsonl_failures.explain(files, options, message)
 
 
 _UNSURE, _ABSENT = "?", ""

@@ -16,7 +16,7 @@ from typing import Any
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import InputFile
-from zql.storage import inference, jsonl_read, schema_cache
+from zql.storage import inference, jsonl_failures, jsonl_read, schema_cache
 from zql.storage.files import shown
 from zql.storage.format import SqlEngine
 from zql.storage.inference import Evidence
@@ -100,7 +100,9 @@ def _keys_of(
     for run in jsonl_read.same_reader(files, options):
         rows, line_bytes = _rows(engine, options, partial(_keys_sql, run))
         if any(kind != "OBJECT" for *_, kind in rows if kind is not None):
-            raise StorageError(NO_OBJECT, code="R723")
+            words = jsonl_failures.NO_OBJECT
+            explained = jsonl_failures.explain(run, options, words)
+            raise explained or StorageError(words, code="R723")
         seen: dict[int, dict[str, None]] = {i: {} for i in range(len(run))}
         counts = dict.fromkeys(seen, 0)
         # DuckDB groups in no order: the most frequent list of keys tells the order of columns.
@@ -109,9 +111,6 @@ def _keys_of(
             counts[index] += count
         found |= {f: (tuple(seen[i]), counts[i], line_bytes) for i, f in enumerate(run)}
     return found
-
-
-NO_OBJECT = "a line of JSON that is no object"
 
 
 def _keys_sql(run: Sequence[InputFile], options: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ def _bytes_of(column: pa.Array) -> memoryview:
     """All values of a column of text as they lie behind each other in memory."""
     _, offsets, data = column.buffers()
     width = 8 if str(column.type).startswith("large") else 4
-    places = memoryview(offsets).cast("q" if width == 8 else "i")  # noqa: PLR2004
+    places = memoryview(offsets).cast("q" if width == 8 else "i")
     start, stop = places[column.offset], places[column.offset + len(column)]
     return memoryview(data)[start:stop] if data is not None else memoryview(b"")
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import files, parquet_join, parquet_write, scan, widening
+from zql.storage import failures, parquet_join, parquet_write, scan, widening
+from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
     ReadColumn,
@@ -166,9 +167,25 @@ class ParquetFormat:
 
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
-    ) -> Exception | None:
+    ) -> StorageError | None:
         """See `Format`."""
-        return None
+        named = failures.suspects(files, message)
+        if len(named) == len(files) and len(files) > 1:
+            return None
+        if not any(word in message for word in _DAMAGE):
+            return None
+        reason = (
+            message.split("\n", maxsplit=1)[0].partition("Error: ")[2]
+            or message.split("\n", maxsplit=1)[0]
+        )
+        return StorageError(
+            f"{shown(named[0].path)} is no Parquet file, or a damaged one: {reason}",
+            code="R723",
+            hint="the file may not have been written to its end",
+        )
+
+
+_DAMAGE = ("magic", "footer", "Footer", "too small", "TProtocol", "Parquet", "parquet", "corrupt")
 
 
 @node
@@ -203,7 +220,7 @@ def _top_level(file: InputFile, rows: Sequence[tuple[str, str, int | None]]) -> 
         skip = children or 0
         if any(c.name == name for c in found):
             raise StorageError(
-                f'{files.shown(file.path)} has two columns named "{name}"',
+                f'{shown(file.path)} has two columns named "{name}"',
                 code="R724",
                 hint="write the file again with names that differ",
             )

@@ -31,12 +31,16 @@ _KEPT = 4096
 
 @node
 class Known:
-    """What is known of one file. `keys` is None until all of them are known."""
+    """What is known of one file. `keys` is None until all of them are known.
+
+    `line_ends` of text: `lf`, `crlf`, or `mixed` when they differ or some may be inside of values.
+    """
 
     keys: tuple[str, ...] | None = None
     columns: Mapping[str, Evidence] = field(default_factory=dict)
     line_bytes: int | None = None
     rows: int | None = None
+    line_ends: str | None = None
 
     def lacks(self, names: Sequence[str]) -> list[str]:
         """The columns without evidence; keys that the file does not have need none."""
@@ -83,6 +87,7 @@ def save(file: InputFile, reader: str, known: Known) -> None:
         "columns": [[name, inference.as_json(e)] for name, e in known.columns.items()],
         "line_bytes": known.line_bytes,
         "rows": known.rows,
+        "line_ends": known.line_ends,
     }
     write_cached(_name(key), json.dumps(content, separators=(",", ":")).encode())
 
@@ -124,6 +129,7 @@ def _from_disk(key: tuple[str, str, int, str]) -> Known:
             {name: inference.from_json(e) for name, e in content["columns"]},
             content["line_bytes"],
             content["rows"],
+            content["line_ends"],
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
