@@ -13,6 +13,7 @@ from zql.errors import (
     BindError,
     ErrorList,
     ParseError,
+    RunError,
     UdfError,
     UsageError,
     ZqlError,
@@ -457,9 +458,9 @@ class _Script:
     def result(self, number: int, statement: ast.Statement) -> StatementResult:
         match statement:
             case ast.QueryStatement():
+                if _writes(statement.query):
+                    return StatementResult("written", number, result=self.write(statement.query))
                 plan = self.bind(statement.query)
-                if isinstance(plan, lp.Write):
-                    return StatementResult("written", number, result=self.write(plan))
                 stages = self.session.compile(plan).stages
                 with _call_places(stages):
                     rows = self.session.runner().collect(stages)
@@ -479,16 +480,46 @@ class _Script:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, ast.QueryStatement):
-                    plan = self.bind(statement.query)
-                    if isinstance(plan, lp.Write):
-                        reports.append(self.write(plan))
+                    if _writes(statement.query):
+                        reports.append(self.write(statement.query))
+                    else:
+                        self.bind(statement.query)
                 else:
                     self.result(number, statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
 
-    def write(self, plan: lp.Write) -> RunReport:
+    def write(self, query: ast.Query) -> RunReport:
+        """Runs a query that writes.
+
+        Types of files that nobody has read yet may come from their first rows: the run verifies
+        them on all rows, and begins anew with types from every row when one does not fit. Outputs
+        appear at the end only, so nobody sees the first try.
+        """
+        from zql.storage.jsonl_checked import SURPRISE
+
+        self.catalog.sampled.clear()
+        self.catalog.provisional = True
+        try:
+            plan = self.bind(query)
+        finally:
+            self.catalog.provisional = False
+        sampled = list(self.catalog.sampled)
+        # LIMIT may leave rows unread, which then nothing verifies.
+        if sampled and any(isinstance(n, lp.Limit) for n in walk(plan)):
+            plan, sampled = self.bind(query), []
+        try:
+            report = self.run_plan(plan)
+        except RunError as error:
+            if not sampled or SURPRISE not in str(error):
+                raise
+            return self.run_plan(self.bind(query))
+        for dataset in sampled:
+            dataset.confirm()
+        return report
+
+    def run_plan(self, plan: lp.Write | lp.Query) -> RunReport:
         stages = self.session.compile(plan).stages
         with _call_places(stages):
             return self.session.runner().run(stages)
@@ -638,6 +669,10 @@ def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
         each.statement = each.statement or number
         each.span = each.span or _first_line(statement.span)
     return error
+
+
+def _writes(query: ast.Query) -> bool:
+    return bool(query.operators) and isinstance(query.operators[-1], ast.Write)
 
 
 @contextmanager

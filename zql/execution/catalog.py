@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError, StorageError
 from zql.execution.engine import Engine, EngineError
@@ -18,6 +18,9 @@ from zql.schema import DataType, Field, Schema
 from zql.tree import Node, map_children, walk
 from zql.user_cache import read_cached, write_cached
 
+if TYPE_CHECKING:
+    from zql.storage.dataset import Dataset
+
 Finder = Callable[[str], object | None]
 Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
 
@@ -26,7 +29,8 @@ class EngineCatalog:
     """Implements `logical.catalog.Catalog`.
 
     `find` gives a Python object for a name; `objects` collects those that plans refer to. `pending`
-    are the outputs of earlier statements that were checked, not run.
+    are the outputs of earlier statements that were checked, not run. While `provisional` is set the
+    types of files may come from a look at some rows; `sampled` then collects those tables.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class EngineCatalog:
         self._types: dict[str, tuple[DataType, ...]] = {}
         self._functions: Mapping[str, FunctionFacts] | None = None
         self.pending: list[tuple[str, str, Schema]] = []
+        self.provisional = False
+        self.sampled: list[Dataset] = []
 
     # ---- tables --------------------------------------------------------------------------------
 
@@ -68,6 +74,7 @@ class EngineCatalog:
                 self._engine(),
                 reader=reader,
                 columns=None if columns is None else sorted(columns),
+                provisional=self.provisional,
                 storage_options=self._storage_options,
             )
         except StorageError:
@@ -75,6 +82,8 @@ class EngineCatalog:
             if table is None:
                 raise
             return table
+        if found.provisional:
+            self.sampled.append(found)
         return FileTable(
             name,
             found.format.name,
@@ -82,6 +91,7 @@ class EngineCatalog:
             found.schema,
             found.folder_columns,
             tuple(found.options.items()),
+            found.provisional,
         )
 
     def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
@@ -174,7 +184,7 @@ class EngineCatalog:
         except EngineError as error:
             raise TypeProblem(error.message, error.candidates) from None
 
-    # ---- Python and outputs -------------------------------------------------------------------------
+    # ---- Python and outputs ---------------------------------------------------------------------
 
     def probe(
         self,
@@ -200,7 +210,8 @@ class EngineCatalog:
 
 def arrow_table(name: str, value: object) -> object:
     """A Python object as an Arrow table: Arrow, pandas, polars, anything with an Arrow stream,
-    a list of dicts, or a dict of lists. Raises `BindError` for others."""
+    a list of dicts, or a dict of lists. Raises `BindError` for others.
+    """
     import pyarrow as pa
 
     if isinstance(value, pa.Table):
