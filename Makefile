@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 SOURCES = zql tests examples .ci
 
-.PHONY: help check format test golden docs sizes
+.PHONY: help check format test golden docs sizes bench
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -29,3 +29,6 @@ docs:  ## run the blocks of the documentation
 
 sizes:  ## the ten longest files and functions
 	$(PYTHON) .ci/sizes.py zql
+
+bench:  ## ZQL beside its peers (docs/benchmarks.md); ARGS names some, and --runs
+	$(PYTHON) tests/benchmarks/compare.py $(ARGS)

@@ -57,7 +57,8 @@ def files(folder, pattern):
 
 
 def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return [json.loads(line) for line in file]
 
 
 @pytest.fixture(scope="module")
@@ -88,22 +89,22 @@ def test_there_are_enough_documents(documents):
 def test_titles_in_lower_case(tmp_path, folder):
     (tmp_path / "data").symlink_to(folder / "data")
     report = run(tmp_path, "lower_titles.zql")
-    found = [row["title"] for path in sorted(tmp_path.glob("out/lower/*")) for row in lines(path)]
+    found = [row["title"] for path in sorted(tmp_path.glob("out/lower/[!_]*")) for row in lines(path)]
     given = [row["title"] for path in sorted(tmp_path.glob("data/titles/*")) for row in lines(path)]
     assert found == [title.lower() for title in given]
     assert report["counters"]["records_written"] == len(given)
-    assert [path.name for path in sorted(tmp_path.glob("out/lower/*"))] == [
+    assert [path.name for path in sorted(tmp_path.glob("out/lower/[!_]*"))] == [
         f"titles-{shard:05d}.jsonl" for shard in range(3)
     ]
 
 
 def test_titles_are_kept_by_a_second_run(folder, documents):
-    before = files(folder, "out/titles/*")
+    before = files(folder, "out/titles/[!_]*")
     assert list(before) == [f"titles-{n:05d}-of-00004.jsonl.gz" for n in range(4)]
-    times = [path.stat().st_mtime_ns for path in sorted(folder.glob("out/titles/*"))]
+    times = [path.stat().st_mtime_ns for path in sorted(folder.glob("out/titles/[!_]*"))]
     run(folder, "1_titles.zql")
-    assert files(folder, "out/titles/*") == before
-    assert [path.stat().st_mtime_ns for path in sorted(folder.glob("out/titles/*"))] == times
+    assert files(folder, "out/titles/[!_]*") == before
+    assert [path.stat().st_mtime_ns for path in sorted(folder.glob("out/titles/[!_]*"))] == times
     found = zql(folder, "-c", "FROM 'out/titles/*' |> AGGREGATE count(*) AS n")
     assert json.loads(found)["n"] == sum(d["title"] is not None for d in documents)
 
@@ -168,7 +169,7 @@ def test_quickstart_script_gives_the_same_bytes_in_every_way(tmp_path, folder):
     written = []
     for args in (["--workers", 1], ["--workers", 4], ["--workers", 2, "--set", "optimizer=false"]):
         run(tmp_path, "quickstart.zql", *args)
-        written.append(files(tmp_path, "out/good/*"))
+        written.append(files(tmp_path, "out/good/[!_]*"))
     assert list(written[0]) == [f"part-{n:05d}.parquet" for n in range(4)]
     assert written[0] == written[1] == written[2]
 
@@ -178,7 +179,7 @@ def test_explain_shows_what_is_read_and_where_python_stands(folder):
     assert shown.count("Stage ") == 1
     read = next(line for line in shown.splitlines() if "Read data/raw/*.jsonl.gz" in line)
     assert sorted(read.split(": ")[1].split(", ")) == ["id", "lang", "text", "title"]
-    assert shown.index("'en'") < shown.index("Python q.score(text)")
+    assert shown.index("'en'") < shown.index("Python quality.score(text)")
 
 
 @needs_flights
@@ -197,7 +198,7 @@ def test_quickstart_runs_both_jobs(tmp_path):
     assert flights.column_names == [
         "airline", "plane", "late_starts", "minutes_made_up", "on_time_after_all"
     ]  # fmt: skip
-    assert sum(flights["late_starts"].to_pylist()) > 70_000
+    assert sum(flights["late_starts"].to_pylist()) > 60_000
     assert flights["minutes_made_up"].to_pylist() == sorted(
         flights["minutes_made_up"].to_pylist(), reverse=True
     )
