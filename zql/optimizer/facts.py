@@ -86,6 +86,12 @@ def has_subquery(node: Node) -> bool:
     return any(isinstance(n, ex.Subquery) for n in walk(node))
 
 
+def free_columns(query: Node) -> frozenset[str]:
+    """Columns that a subquery takes from outside."""
+    made = {c.name for n in walk(query) if isinstance(n, LogicalPlan) for c in n.columns}
+    return frozenset(n.name for n in walk(query) if isinstance(n, ex.Column) and n.name not in made)
+
+
 def may_fail(node: Node) -> bool:
     """Whether evaluating it can raise (casts, arithmetic, functions): when in doubt, yes."""
     return any(_fails(n) for n in walk(node))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.optimizer.facts import has_subquery, has_window
+from zql.optimizer.facts import free_columns, has_subquery, has_window
 from zql.physical.plan import (
     CallPython,
     Collect,
@@ -129,7 +129,7 @@ class _Splitter:
 
     def subquery(self, node: ex.Subquery, inline: bool) -> ex.Subquery:
         query: lp.LogicalPlan = node.query  # type: ignore[assignment]
-        correlated = bool(_free_columns(query))
+        correlated = bool(free_columns(query))
         python = any(isinstance(n, lp.Apply | lp.MapRows) for n in walk(query))
         if correlated and (python or not inline):
             raise BindError(
@@ -179,12 +179,6 @@ def _source(plan: lp.LogicalPlan) -> lp.Scan | lp.StageResult | None:
             return None
         plan = plan.input
     return plan if isinstance(plan, lp.Scan | lp.StageResult) else None
-
-
-def _free_columns(query: lp.LogicalPlan) -> frozenset[str]:
-    """Columns that a subquery takes from outside."""
-    made = {c.name for n in walk(query) if isinstance(n, lp.LogicalPlan) for c in n.columns}
-    return frozenset(n.name for n in walk(query) if isinstance(n, ex.Column) and n.name not in made)
 
 
 def _with_limit(stages: tuple[Stage, ...], limit: int | None) -> tuple[Stage, ...]:

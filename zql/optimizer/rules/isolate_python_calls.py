@@ -22,6 +22,7 @@ from zql.optimizer.facts import (
     columns_of,
     conjunction,
     conjuncts,
+    has_window,
     may_fail,
     output_names,
 )
@@ -98,6 +99,8 @@ def _filter(node: lp.Filter, names: Names) -> lp.LogicalPlan:
     what guards it.
     """
     parts = conjuncts(node.predicate)
+    if has_window(node.predicate):
+        parts = (node.predicate,)  # its rows are those that come here, none filtered before
     first = next(i for i, p in enumerate(parts) if calls_python(p))
     early = tuple(
         p for i, p in enumerate(parts) if not calls_python(p) and (i < first or not may_fail(p))

@@ -33,12 +33,14 @@ def push_filters_down(plan: lp.LogicalPlan) -> lp.LogicalPlan:
 
 def _push(node: Node) -> Node:
     """One filter moved below its input as long as that is possible."""
-    if not isinstance(node, lp.Filter):
-        return node
+    if not isinstance(node, lp.Filter) or has_window(node.predicate):
+        return node  # a window looks at the very rows that come here
     stays: list[ex.Expr] = []
     moves: list[ex.Expr] = []
     for part in conjuncts(node.predicate):
-        (moves if not is_volatile(part) and _may_pass(part, node.input) else stays).append(part)
+        guarded = bool(stays) and may_fail(part)
+        may_move = not guarded and not is_volatile(part) and _may_pass(part, node.input)
+        (moves if may_move else stays).append(part)
     if not moves:
         return node
     below = _below(conjunction(tuple(moves)), node.input)
@@ -61,7 +63,8 @@ def _may_pass(part: ex.Expr, input: lp.LogicalPlan) -> bool:
             return not may_fail(part)
         case lp.Unnest():
             made = {input.column.name} | ({input.position.name} if input.position else set())
-            return not used & made
+            # A row without elements goes without the condition having looked at it.
+            return not used & made and not may_fail(part)
         case lp.Join():
             return (
                 not may_fail(part)
@@ -75,7 +78,8 @@ def _may_pass(part: ex.Expr, input: lp.LogicalPlan) -> bool:
             return input.kind == "UNION" and input.all and same and not has_subquery(part)
         case lp.Filter():
             # Only worth it, and only without end, when the condition then passes a Python call.
-            guarded = may_fail(part) or is_volatile(input.predicate)
+            before = input.predicate
+            guarded = may_fail(part) or is_volatile(before) or has_window(before)
             return (
                 not guarded and isinstance(input.input, lp.Apply) and _may_pass(part, input.input)
             )
