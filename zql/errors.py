@@ -16,6 +16,7 @@ ZqlError                      has code, message, span, hint, notes; renders with
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from zql.source import Span
@@ -79,7 +80,7 @@ class ZqlError(Exception):
 
     def render(self) -> str:
         """The message as it is shown: code, place, excerpt, hint and notes."""
-        lines = [f"ZQL-{self.code} {self.message}"]
+        lines = [f"ZQL-{self.code} {masked(self.message)}"]
         if self.span:
             where = f"  --> {self.span.source.name}:{self.span.line}:{self.span.column}"
             inside = []
@@ -164,8 +165,8 @@ def excerpt(span: Span, label: str = "") -> list[str]:
     width = len(str(line))
     out = []
     if line > 1 and span.source.line(line - 1).strip():
-        out.append(f"  {line - 1:>{width}} | {span.source.line(line - 1)}")
-    text = span.source.line(line)
+        out.append(f"  {line - 1:>{width}} | {masked(span.source.line(line - 1))}")
+    text = masked(span.source.line(line))
     out.append(f"  {line:>{width}} | {text}")
     stop = end_column if end_line == line else len(text) + 1
     pad = "".join("\t" if char == "\t" else " " * _columns(char) for char in text[: column - 1])
@@ -184,6 +185,21 @@ def _columns(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+_SECRET = re.compile(
+    r"((?:X-Amz-(?:Signature|Credential|Security-Token)|X-Goog-Signature|Signature|sig|token|secret"
+    r"|password|key)=)([^&\s'\"]{4,})|(://[^/@\s'\":]*:)([^/@\s'\"]+)(?=@)",
+    re.IGNORECASE,
+)
+
+
+def masked(text: str) -> str:
+    """Text without the secrets of URLs: signatures, keys and passwords become asterisks.
+
+    The length stays, so that carets below still point at their words.
+    """
+    return _SECRET.sub(lambda m: (m[1] or m[3]) + "*" * len(m[2] or m[4]), text)
 
 
 def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:

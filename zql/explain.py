@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from zql.errors import masked
 from zql.expr import expression as ex
 from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
@@ -19,7 +20,7 @@ _QUOTED_PLAIN = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
 def explain_logical(plan: lp.LogicalPlan) -> str:
     """The bound plan, an operator a line, with its columns and their types."""
     columns = ", ".join(f"{_shown_name(plan, i)} {c.type}" for i, c in enumerate(plan.columns))
-    return "\n".join([*_tree(plan), f"columns: {columns}"])
+    return masked("\n".join([*_tree(plan), f"columns: {columns}"]))
 
 
 def _shown_name(plan: lp.LogicalPlan, index: int) -> str:
@@ -34,23 +35,26 @@ def explain_trace(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
         parts += ["", rewrite.rule, *_indented(_tree(rewrite.plan))]
     if not rewrites:
         parts.append("(no rule changed the plan)")
-    return "\n".join(parts)
+    return masked("\n".join(parts))
 
 
 def explain_stages(plan: PhysicalPlan) -> str:
     """Each stage: what is cut into tasks, its steps with their SQL and Python calls, its end."""
-    return "\n\n".join("\n".join(_stage(stage)) for stage in plan.stages)
+    here = isinstance(plan.stages[-1].sink, Collect)
+    return masked("\n\n".join("\n".join(_stage(stage, here)) for stage in plan.stages))
 
 
-def _stage(stage: Stage) -> list[str]:
+def _stage(stage: Stage, here: bool) -> list[str]:
+    """`here`: nothing is written, so that little input is worked on in this process."""
+    workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
     if stage.source is None:
         kind = "one DuckDB statement, all threads"
         if stage.row_local and _is_sharded(stage):
             kind = "DuckDB, one statement for each split of the input"
     elif isinstance(stage.source, lp.Scan):
-        kind = f"tasks over the splits of {stage.source.name}, in worker processes"
+        kind = f"tasks over the splits of {stage.source.name}, {workers}"
     else:
-        kind = f"tasks over the result of stage {stage.source.stage}, in worker processes"
+        kind = f"tasks over the result of stage {stage.source.stage}, {workers}"
     lines = [f"Stage {stage.id}: {kind}"]
     for step in stage.steps:
         lines += _indented(_step(step))

@@ -527,15 +527,16 @@ class _Script:
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = list(self.syntax_errors)
         broken = [e.span.start for e in self.syntax_errors if e.span]
+        lost: set[str] = set()
         for place, statement in enumerate(self.script.statements, 1):
             start = statement.span.start if statement.span else 0
             number = place + sum(at < start for at in broken)
             try:
                 self.checked(statement)
-            except ErrorList as errors:
-                found += [_placed(e, number, statement) for e in errors.errors]
             except ZqlError as error:
-                found.append(_placed(error, number, statement))
+                errors = error.errors if isinstance(error, ErrorList) else [error]
+                found += [_placed(e, number, statement) for e in errors if not _follows(e, lost)]
+                lost |= _declared(statement)
         return sorted(found, key=lambda e: e.span.start if e.span else -1)
 
     def checked(self, statement: ast.Statement) -> None:
@@ -669,6 +670,24 @@ def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
         each.statement = each.statement or number
         each.span = each.span or _first_line(statement.span)
     return error
+
+
+def _declared(statement: ast.Statement) -> set[str]:
+    """The name that a statement would have declared."""
+    match statement:
+        case ast.Declare() | ast.CreateView():
+            return {statement.name.text}
+        case ast.ImportPython():
+            return {statement.alias.text if statement.alias else _module_name(statement)}
+        case _:
+            return set()
+
+
+def _follows(error: ZqlError, lost: set[str]) -> bool:
+    """Whether an error only says that a name is missing whose own statement had an error."""
+    names = error.message.replace("$", '"').split('"')[1::2]
+    unknown = error.code in ("A501", "N205", "N211", "N203")
+    return unknown and any(name.split(" ")[0].split(".")[0] in lost for name in names)
 
 
 def _writes(query: ast.Query) -> bool:

@@ -15,6 +15,7 @@ from zql.logical.scope import Names, Scope, Visible, matching
 from zql.source import Span
 from zql.tree import map_children, walk
 
+_COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
 _SESSION_CONSTANTS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
@@ -195,7 +196,20 @@ class ExpressionBinder:
         if facts is None:
             return bound
         aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds
-        return replace(bound, volatile=facts.volatile, aggregate=aggregate)
+        bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
+        return self.compensated(bound) if name.lower() in _COMPENSATED else bound
+
+    def compensated(self, call: ex.Call) -> ex.Call:
+        """`sum` and `avg` of floats as DuckDB's forms that lose no small numbers beside large."""
+        value = call.args[0] if len(call.args) == 1 else None
+        if not isinstance(value, ex.Expr) or call.star or self.touches_unknown(value):
+            return call
+        try:
+            type_ = self.context.types((value,))[0]
+        except TypeProblem:
+            return call
+        better = _COMPENSATED[call.name[-1].lower()]
+        return replace(call, name=(better,)) if type_ in ("DOUBLE", "FLOAT") else call
 
     @staticmethod
     def is_special(name: str) -> bool:
