@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import lark
 import pytest
@@ -201,6 +202,12 @@ def test_parsing_with_kept_tables_imports_no_lark(tmp_path):
         for _ in range(2)
     ]
     assert outputs[1] == "False\n"
+
+
+def test_building_needs_nothing_of_the_package():
+    """The wheel's build hook loads the module by its path, where the package is not installed."""
+    text = Path(tables.__file__).read_text()
+    assert not re.findall(r"^\s*(?:from|import) zql", text, re.MULTILINE)
 
 
 def test_stored_tables_are_what_lark_built():

@@ -11,7 +11,7 @@ from zql.syntax.parser import parse_expression, parse_script
 from zql.syntax.printer import expression_text, print_script
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(r.expressions())
 def test_expressions_read_back(expression):
     text = expression_text(expression)

@@ -88,8 +88,7 @@ def run(  # noqa: PLR0915 - one loop, which all parsing runs through
             tos.append(tos[-1] if tos else starts[at])
             args: list[Any] = []
         elif size == 1 and name == PASS:
-            states.pop()
-            states.append(goto_of(states[-1])[lhs])
+            states[-1] = tables.climb(states[-2], states[-1], kinds[at])
             continue
         else:
             base = len(values) - size

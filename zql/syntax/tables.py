@@ -52,6 +52,7 @@ class Tables:
         self._packed_gotos: list[str] = data["gotos"]
         self._rows: dict[int, dict[int, int]] = {}
         self._gotos: dict[int, dict[int, int]] = {}
+        self._shortcuts: dict[tuple[int, int, int], int] = {}
 
     def row(self, state: int) -> dict[int, int]:
         """Actions of a state by terminal."""
@@ -66,6 +67,27 @@ class Tables:
         if row is None:
             row = self._gotos[state] = _unpack(self._packed_gotos[state])
         return row
+
+
+    def climb(self, below: int, state: int, terminal: int) -> int:
+        """The state that a chain of reductions by rules that only pass a value on ends in.
+
+        An operand climbs through every level of the expression grammar: walked once, then known.
+        """
+        known = self._shortcuts.get((below, state, terminal))
+        if known is not None:
+            return known
+        top = state
+        while True:
+            action = self.row(top).get(terminal)
+            if action is None or action >= 0:
+                break
+            lhs, size, name, _ = self.rules[-action - 1]
+            if size != 1 or name != PASS:
+                break
+            top = self.goto(below)[lhs]
+        self._shortcuts[below, state, terminal] = top
+        return top
 
 
 def _unpack(packed: str) -> dict[int, int]:
