@@ -8,7 +8,7 @@ from typing import Any
 
 from zql.errors import StorageError, UsageError
 from zql.schema import Field, InputFile, Schema
-from zql.storage import files, hive, registry, scan
+from zql.storage import hive, listing, registry, scan
 from zql.storage import options as option_names
 from zql.storage.format import Format, ReadColumn, SqlEngine
 from zql.tree import node
@@ -68,7 +68,7 @@ def open_dataset(
     """
     chosen = registry.by_name(registry.READERS[reader]) if reader else None
     suffixes = registry.suffixes([chosen] if chosen else registry.FORMATS)
-    inputs = files.expand(paths, suffixes=suffixes, storage_options=storage_options)
+    inputs = listing.expand(paths, suffixes=suffixes, storage_options=storage_options)
     # `read_csv` on files that are all .tsv takes the tab; its options are the same.
     told = {registry.format_of(f.path) for f in inputs}
     if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):

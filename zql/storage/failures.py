@@ -21,13 +21,11 @@ def suspects(inputs: Sequence[InputFile], message: str) -> list[InputFile]:
     return named or [f for f in inputs if f.path in message] or list(inputs)
 
 
-def unpacked_lines(
-    file: InputFile, options: Mapping[str, Any], storage_options: Mapping[str, Any] | None = None
-) -> Iterator[bytes]:
+def unpacked_lines(file: InputFile, options: Mapping[str, Any]) -> Iterator[bytes]:
     """The lines of a file with their ends; `StorageError` when it cannot be unpacked."""
     packed = compression.chosen(file.path, options.get("compression"))
     original = InputFile(file.path, file.size, file.version)
-    with files.open_binary(original, storage_options) as stored:
+    with files.open_binary(original) as stored:
         try:
             stream = compression.reader(stored, packed)
             yield from stream

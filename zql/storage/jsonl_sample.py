@@ -12,8 +12,8 @@ from typing import Any
 
 from zql.schema import DataType, InputFile
 from zql.storage import compression, files, inference, jsonl_checked, jsonl_read
-from zql.storage.files import protocol
 from zql.storage.format import Sample
+from zql.storage.remote import protocol
 
 _HEAD = 1 << 15
 """Bytes that are looked at in each file."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import failures, parquet_join, parquet_write, scan, widening
+from zql.storage import failures, parquet_join, parquet_write, remote, scan, widening
 from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
@@ -88,10 +88,8 @@ class ParquetFormat:
         )
         groups: dict[str, list[tuple[int, int]]] = {}
         for name, _, count, size in rows:
-            groups.setdefault(name, []).append((count, size))
-        return [
-            s for f in files for s in _spans(f, groups.get(f.local or f.path, []), target_bytes)
-        ]
+            groups.setdefault(remote.key(name), []).append((count, size))
+        return [s for f in files for s in _spans(f, groups.get(_key(f), []), target_bytes)]
 
     @contextmanager
     def opened(
@@ -205,8 +203,12 @@ def _footers(inputs: Sequence[InputFile], engine: SqlEngine) -> dict[str, tuple[
     )
     by_name: dict[str, list[tuple[str, str, int | None]]] = {}
     for name, column, type_, children, _ in rows:
-        by_name.setdefault(name, []).append((column, type_, children))
-    return {f.path: _top_level(f, by_name.get(f.local or f.path, [])) for f in inputs}
+        by_name.setdefault(remote.key(name), []).append((column, type_, children))
+    return {f.path: _top_level(f, by_name.get(_key(f), [])) for f in inputs}
+
+
+def _key(file: InputFile) -> str:
+    return remote.key(file.local or file.path)
 
 
 def _top_level(file: InputFile, rows: Sequence[tuple[str, str, int | None]]) -> tuple[_Column, ...]:

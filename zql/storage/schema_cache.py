@@ -17,8 +17,8 @@ from typing import Any
 
 from zql.schema import DataType, InputFile
 from zql.storage import inference
-from zql.storage.files import protocol
 from zql.storage.inference import Evidence
+from zql.storage.remote import protocol
 from zql.tree import node
 from zql.user_cache import read_cached, write_cached
 
