@@ -268,7 +268,7 @@ def pids(executor: Any) -> list[int]:
 
 def pickled(function: Callable[..., Any]) -> bytes:
     """A function with all that it refers to, for `pickle.loads` in another process."""
-    from joblib.externals import cloudpickle
+    import cloudpickle
 
     blob: bytes = cloudpickle.dumps(function)
     return blob
