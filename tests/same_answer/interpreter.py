@@ -201,7 +201,7 @@ class DistinctOn:
 class UnionAll:
     """The rows, then some of the source's."""
 
-    text = "UNION ALL (FROM t |> WHERE a >= 2 |> SELECT a, b)"
+    text = "UNION ALL BY NAME (FROM t |> WHERE a >= 2)"
 
     def run(self, table: Rows, source: list[Row]) -> Rows:
         more = [r for r in source if compare(r["a"], ">=", 2)]

@@ -64,7 +64,21 @@ ALPHABET = (
     FlatMap(),
 )
 
-PIPELINES = [p for n in (1, 2, 3) for p in itertools.product(ALPHABET, repeat=n)]
+MOVED = (
+    Where("a", ">", 1),
+    Swap(),
+    Limit(2),
+    Sort(descending=True),
+    UnionAll(),
+    WhereRank(),
+    PythonSet(),
+    PythonWhere(),
+)
+"""The clauses that rules move or are moved past; `make soak` takes the whole alphabet."""
+
+SOAK = "ZQL_EXAMPLES" in os.environ
+PIPELINES = [p for n in (1, 2) for p in itertools.product(ALPHABET, repeat=n)]
+PIPELINES += list(itertools.product(ALPHABET if SOAK else MOVED, repeat=3))
 
 
 def write_table(folder, rows, files=2):

@@ -281,9 +281,18 @@ def _columns(expr: ex.Expr) -> list[ex.Column]:
     return [c for c in used if c.name not in made]
 
 
+_FUNCTIONS: dict[str, dict[str, FunctionFacts]] = {}
+
+
 def function_table(engine: Engine) -> dict[str, FunctionFacts]:
     """DuckDB's functions by name; kept in the user's cache, since asking takes tens of ms."""
-    name = f"functions-{engine.version()}.json"
+    version = engine.version()
+    if version not in _FUNCTIONS:
+        _FUNCTIONS[version] = _function_table(engine, f"functions-{version}.json")
+    return _FUNCTIONS[version]
+
+
+def _function_table(engine: Engine, name: str) -> dict[str, FunctionFacts]:
     stored = read_cached(name)
     if stored is not None:
         try:
