@@ -37,7 +37,7 @@ _BATCH = "zql_batch"
 class Pipeline:
     """One task's steps. A context manager: leaving it ends what runs and forgets what it read."""
 
-    def __init__(  # noqa: PLR0913 - what a task is made of
+    def __init__(
         self,
         stage: Stage,
         input: Input | None,
@@ -125,21 +125,25 @@ class Pipeline:
         sql = self.first_sql(sources)
         count = self.counts[0]
         numbered = 0
-        with engine.batches(sql, self._settings.batch_rows, lossless=True) as stream:
-            batches = iter(stream)
-            while True:
-                began = time.perf_counter()
-                batch = next(batches, None)
-                count.seconds += time.perf_counter() - began
-                if batch is None:
-                    break
-                count.rows_out += batch.num_rows
-                for piece in self._bounded(batch):
-                    if self._numbered:
-                        numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
-                        numbered += piece.num_rows
-                        piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
-                    yield piece
+        # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
+        # sources cannot be let go while the query still runs.
+        stream = self._stack.enter_context(
+            engine.batches(sql, self._settings.batch_rows, lossless=True)
+        )
+        batches = iter(stream)
+        while True:
+            began = time.perf_counter()
+            batch = next(batches, None)
+            count.seconds += time.perf_counter() - began
+            if batch is None:
+                break
+            count.rows_out += batch.num_rows
+            for piece in self._bounded(batch):
+                if self._numbered:
+                    numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
+                    numbered += piece.num_rows
+                    piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
+                yield piece
         self.records_in = self._rows_read(engine) if self._count_input else count.rows_out
         count.rows_in = self.records_in
 

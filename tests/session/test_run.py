@@ -1,0 +1,124 @@
+"""Scripts from text to results and files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import zql
+from zql.errors import UdfError
+from zql.source import Source
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "VALUES (1, 2), (2, 0) AS t (id, n)",
+        "'numbers.jsonl'",
+        "(FROM 'numbers.jsonl' |> ORDER BY id)",
+    ],
+)
+def test_an_exception_names_function_row_and_call(session, folder, source):
+    (folder / "numbers.jsonl").write_text('{"id": 1, "n": 2}\n{"id": 2, "n": 0}\n')
+    (folder / "bad.py").write_text("def invert(n: int) -> float:\n    return 1 / n\n")
+    script = f"IMPORT PYTHON 'bad.py' AS b;\nFROM {source} |> EXTEND b.invert(n) AS r"
+    with pytest.raises(UdfError) as caught:
+        list(session.statements(Source("job.zql", script), base_dir=str(folder)))
+    text = str(caught.value)
+    assert "bad.invert on row 2" in text
+    assert "ZeroDivisionError" in text
+    assert 'File "bad.py", line 2, in invert' in text
+    assert caught.value.line == 2
+    assert caught.value.span.text == "b.invert(n)"
+
+
+def test_records_written_equals_the_rows(session, folder):
+    for k in range(3):
+        rows = "".join(json.dumps({"title": f"Title {k} {i}"}) + "\n" for i in range(10 + k))
+        (folder / f"in{k}.jsonl").write_text(rows)
+    report = session.run(
+        "FROM 'in*.jsonl' |> SELECT lower(title) AS title |> WRITE 'titles-{shard:05d}.jsonl'"
+    )
+    assert report.counters["records_in"] == 33
+    assert report.counters["records_written"] == 33
+    assert [f.rows for f in report.outputs] == [10, 11, 12]
+    assert read(folder / "titles-00002.jsonl")[0] == {"title": "title 2 0"}
+
+
+def test_types_seen_on_the_first_rows_are_verified_by_the_run(session, folder):
+    rows = [{"a": i, "b": "x"} for i in range(60_000)] + [{"a": "late", "b": "y"}]
+    (folder / "late.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    for _ in range(2):
+        session.run(
+            "FROM 'late.jsonl' |> WHERE b >= 'x' |> SELECT a |> WRITE 'o.jsonl' OPTIONS (mode = 'overwrite')"
+        )
+        assert read(folder / "o.jsonl")[-2:] == [{"a": "59999"}, {"a": "late"}]
+
+
+def test_a_query_is_lazy_and_knows_its_columns(session, folder):
+    query = session.query("FROM 'docs.jsonl' |> WHERE lang = 'en' |> SELECT id, title")
+    assert query.columns == ["id", "title"]
+    assert query.types == ["BIGINT", "VARCHAR"]
+    assert "not run" in repr(query)
+    assert query.to_dicts() == [{"id": 1, "title": "Alpha"}, {"id": 3, "title": "Gamma"}]
+    assert query.then("|> WHERE id > 1").count() == 1
+    assert query.first() == {"id": 1, "title": "Alpha"}
+    assert query.collect(limit=1).num_rows == 1
+    assert [b.num_rows for b in query.to_reader()] == [2]
+
+
+def test_local_variables_with_an_arrow_stream_are_tables():
+    import pyarrow as pa
+
+    people = pa.table({"name": ["a", "b"], "age": [1, 2]})
+    assert zql.query("FROM people |> WHERE age > 1 |> SELECT name").to_dicts() == [{"name": "b"}]
+    assert people.num_rows == 2
+    rows = [{"x": 1}, {"x": 2, "y": "z"}]
+    assert zql.query("FROM t |> SELECT x, y", tables={"t": rows}).to_dicts() == [
+        {"x": 1, "y": None},
+        {"x": 2, "y": "z"},
+    ]
+
+
+def test_other_libraries_take_a_query_as_a_stream(session, folder):
+    pl = pytest.importorskip("polars")
+    pd = pytest.importorskip("pandas")
+    query = session.query("FROM 'docs.jsonl' |> SELECT id, title")
+    assert pl.DataFrame(query).shape == (3, 2)
+    assert query.to_polars()["id"].to_list() == [1, 2, 3]
+    assert isinstance(query.to_pandas(), pd.DataFrame)
+
+
+def test_write_from_a_query(session, folder):
+    report = session.query("FROM 'docs.jsonl' |> SELECT id").write(
+        "ids.parquet", compression="zstd"
+    )
+    assert report.counters["records_written"] == 3
+    assert (folder / "ids.parquet").exists()
+    with pytest.raises(zql.ZqlError):
+        session.query("FROM 'docs.jsonl' |> SELECT id").write("ids.parquet")
+
+
+def test_a_function_of_the_caller_runs_in_a_query(session, folder):
+    offset = 10
+
+    def shifted(n: int) -> int:
+        return n + offset
+
+    session.udf(shifted)
+    assert session.query("FROM 'docs.jsonl' |> SELECT shifted(id) AS n").to_dicts()[0] == {"n": 11}
+
+
+def test_the_last_result_goes_on(session, folder):
+    list(session.statements(Source("<repl>", "FROM 'docs.jsonl' |> WHERE id > 1;")))
+    (result,) = session.statements(Source("<repl>", "|> SELECT id;"))
+    with result.rows as rows:
+        assert rows.text_rows(10) == [("2",), ("3",)]
+    (result,) = session.statements(Source("<repl>", "FROM _ |> SELECT id + 1 AS n;"))
+    with result.rows as rows:
+        assert rows.text_rows(10) == [("3",), ("4",)]
