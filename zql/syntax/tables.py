@@ -68,7 +68,6 @@ class Tables:
             row = self._gotos[state] = _unpack(self._packed_gotos[state])
         return row
 
-
     def climb(self, below: int, state: int, terminal: int) -> int:
         """The state that a chain of reductions by rules that only pass a value on ends in.
 
