@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import (
     BindError,
     ErrorList,
+    Interrupted,
     ParseError,
     RunError,
     UdfError,
@@ -533,6 +534,8 @@ class _Script:
             number = place + sum(at < start for at in broken)
             try:
                 self.checked(statement)
+            except Interrupted:
+                raise
             except ZqlError as error:
                 errors = error.errors if isinstance(error, ErrorList) else [error]
                 found += [_placed(e, number, statement) for e in errors if not _follows(e, lost)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from types import FrameType, ModuleType
+
+_SIGINT = 2
+_AGAIN = 0.02
 
 GRACE = 3.0
 """Seconds that an interrupted run has for tidying up before the process ends by force."""
@@ -18,28 +21,58 @@ def _open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
-def _handle_signals() -> None:
-    """Ctrl-C ends in time even when something does not listen; SIGTERM and SIGHUP tidy up."""
-    import signal
-    import threading
+class Stopped(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: everything that heeds Ctrl-C heeds it too."""
 
-    def stop_soon(code: int) -> None:
-        timer = threading.Timer(GRACE, os._exit, (code,))
-        timer.daemon = True
-        timer.start()
 
-    def interrupt(number: int, frame: Any) -> None:
-        stop_soon(130)
-        signal.default_int_handler(number, frame)
+class _Signals:
+    """Ctrl-C, SIGTERM and SIGHUP end a run, tidy it up, and give the exit code that shells expect.
 
-    def terminate(number: int, _: Any) -> None:
-        stop_soon(128 + number)
-        raise SystemExit(128 + number)
+    A run that does not end within `GRACE` seconds is ended by force.
+    """
 
-    signal.signal(signal.SIGINT, interrupt)
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) == signal.SIG_DFL:
-            signal.signal(getattr(signal, name), terminate)
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    def listen(self) -> None:
+        """Takes the signals over, except those that the parent wants ignored (`nohup`)."""
+        import signal
+
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        import threading
+
+        if _is_importing(frame):
+            # Python swallows exceptions in the midst of an import: come again in a moment.
+            _later(threading, _AGAIN, lambda: os.kill(os.getpid(), number))
+            return
+        if self.received is None:
+            self.received = number
+            _later(threading, GRACE, lambda: os._exit(128 + number))
+        raise KeyboardInterrupt if number == _SIGINT else Stopped
+
+    def exit_code(self, code: int) -> int:
+        """The code of the signal for a run that it ended."""
+        interrupted = code == 128 + _SIGINT and self.received is not None
+        return 128 + (self.received or 0) if interrupted else code
+
+
+def _later(threading: ModuleType, seconds: float, action: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _discard_stdout() -> None:
@@ -64,12 +97,13 @@ def _last_word(error: Exception, *, verbose: bool) -> int:
 def guarded(call: Callable[[], int], *, verbose: bool = False) -> int:
     """Calls, and turns whatever comes out into an exit code."""
     _open_missing_streams()
-    _handle_signals()
+    signals = _Signals()
+    signals.listen()
     try:
-        code = call()
+        code = signals.exit_code(call())
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        return 130
+        return signals.exit_code(130)
     except Exception as error:  # noqa: BLE001 - the last place that can say something about it
         return _last_word(error, verbose=verbose)
     try:

@@ -95,9 +95,13 @@ class Engine:
         other.__dict__.update(self.__dict__)
         other._helper = Helper(self._helper.active)  # noqa: SLF001 - of the same class
         other._own_folder = False  # noqa: SLF001
-        other._connection = self._connected().cursor()  # noqa: SLF001
-        _set_up(other._connection)  # noqa: SLF001
+        other._connection = self._run(self._new_cursor)  # noqa: SLF001
         return other
+
+    def _new_cursor(self) -> Any:
+        connection = self._connected().cursor()
+        _set_up(connection)
+        return connection
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""

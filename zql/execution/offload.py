@@ -34,14 +34,17 @@ class Helper:
             self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
             self._thread.start()
         outcome = _Outcome()
-        self._queue.put((function, outcome))
         try:
+            self._queue.put((function, outcome))
             while not outcome.done.wait(_POLL_SECONDS):
                 pass
         except KeyboardInterrupt:
-            interrupt()
-            # The call may not run on while its connection is taken down.
-            outcome.done.wait(_STOP_SECONDS)
+            # The call may not run on while its connection is taken down. One that is only about
+            # to begin does not hear the first word: it is told until it ends.
+            for _ in range(round(_STOP_SECONDS / _POLL_SECONDS)):
+                interrupt()
+                if outcome.done.wait(_POLL_SECONDS):
+                    break
             raise
         if outcome.error is not None:
             raise outcome.error

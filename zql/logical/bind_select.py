@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from zql.errors import BindError, ZqlError
+from zql.errors import BindError, Interrupted, ZqlError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
@@ -174,6 +174,8 @@ def made_columns(
     for item in items:
         try:
             made += _item(binder, item)
+        except Interrupted:
+            raise
         except ZqlError as error:
             binder.context.errors.append(error)
             name = item.alias.text if item.alias else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zql.errors import BindError, ErrorList, ZqlError
+from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
@@ -26,6 +26,8 @@ def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.W
     """The plan of a query statement. Raises `BindError`, or `ErrorList` of all that is wrong."""
     try:
         return _Binder(catalog, declarations).statement(query)
+    except Interrupted:
+        raise
     except ZqlError:
         # Once more with all the columns of the files: the error then knows what could be meant.
         binder = _Binder(catalog, declarations)
@@ -41,6 +43,8 @@ class _Binder:
         plan: lp.Write | lp.Query | None = None
         try:
             plan = self.root(query)
+        except Interrupted:
+            raise
         except ZqlError as error:
             self.context.errors.append(error)
         errors = _distinct_errors(self.context.errors)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from zql.errors import BindError, ZqlError, did_you_mean, nearest
+from zql.errors import BindError, Interrupted, ZqlError, did_you_mean, nearest
 from zql.expr.expression import Array, Expr, Literal, Struct
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import Catalog, TypeProblem
@@ -47,6 +47,8 @@ class Context:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
         try:
             return action()
+        except Interrupted:
+            raise
         except ZqlError as error:
             self.errors.append(error)
             return None
