@@ -88,8 +88,8 @@ def text_of(case_id: str, mode: Mode) -> str | None:
         return script
     if case_id not in WAYS:
         return None
-    columns = WAYS[case_id].split(", ")
-    way = "|> SET " + ", ".join(f"{c} = same.same({c})" for c in columns)
+    parts = [part.partition(":") for part in WAYS[case_id].split(", ")]
+    way = "|> SET " + ", ".join(f"{c} = same.{f or 'same'}({c})" for c, _, f in parts)
     return f"IMPORT PYTHON 'same.py'; {script.replace('<way>', way)}"
 
 

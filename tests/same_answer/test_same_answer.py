@@ -114,7 +114,7 @@ def answer(session, text):
 def agree(expected, got):
     key = lambda r: json.dumps(r, sort_keys=True)  # noqa: E731 - a sort key
     if expected.ordered:
-        return got == expected.rows
+        return list(map(key, got)) == list(map(key, expected.rows))
     return sorted(map(key, got)) == sorted(map(key, expected.rows))
 
 
@@ -127,16 +127,22 @@ def check(session, clauses, rows):
     assert agree(expected, got), f"{script(clauses)}\n{rows}\nexpected {expected}\ngot {got}"
 
 
-@pytest.mark.parametrize("rules", ["rules on", "rules off"])
-def test_every_short_pipeline(rules, session, tmp_path, monkeypatch):
+def test_every_short_pipeline(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_table(tmp_path, TABLE)
     prepare(session, tmp_path)
-    session.disabled = frozenset() if rules == "rules on" else ALL_RULES
-    longest = 3 if rules == "rules on" else 2
+    session.disabled = frozenset()
     for clauses in PIPELINES:
-        if len(clauses) <= longest:
-            check(session, clauses, TABLE)
+        check(session, clauses, TABLE)
+
+
+def test_every_shorter_pipeline_without_rules(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path, TABLE)
+    prepare(session, tmp_path)
+    session.disabled = ALL_RULES
+    for clauses in [(c,) for c in ALPHABET] + list(itertools.product(MOVED, repeat=2)):
+        check(session, clauses, TABLE)
 
 
 def test_optimizing_twice_changes_nothing(session, tmp_path, monkeypatch):
@@ -144,7 +150,8 @@ def test_optimizing_twice_changes_nothing(session, tmp_path, monkeypatch):
     write_table(tmp_path, TABLE)
     prepare(session, tmp_path)
     for clauses in PIPELINES:
-        if len(clauses) <= 2:
+        # What puts rows back behind a window would do so again: it is a window of its own.
+        if len(clauses) == 2 and WhereRank() not in clauses:
             plan = session.query(script(clauses), scan_locals=False)._plan
             once, _ = optimize(plan)
             again, _ = optimize(once)
