@@ -10,8 +10,8 @@ from zql.tree import Node, children
 MAX_NESTING = 250
 """Parentheses, brackets and braces inside each other."""
 
-MAX_OPERATORS = 500
-"""Pipe operators in one pipeline."""
+MAX_OPERATORS = 400
+"""Pipe operators in one pipeline: DuckDB takes about 480 subqueries inside each other."""
 
 MAX_DEPTH = 500
 """Operators and calls inside each other in one expression; `a + b + c` is two deep."""
