@@ -16,7 +16,14 @@ from typing import Any
 
 from zql.errors import StorageError
 from zql.schema import InputFile
-from zql.storage import compression, delimited_read, failures, files, schema_cache
+from zql.storage import (
+    compression,
+    delimited_read,
+    failures,
+    files,
+    packed_check,
+    schema_cache,
+)
 
 _CHUNK = 1 << 22
 
@@ -24,6 +31,7 @@ _CHUNK = 1 << 22
 @contextmanager
 def readable(inputs: Sequence[InputFile], options: Mapping[str, Any]) -> Iterator[list[InputFile]]:
     """The inputs, with local stand-ins for those that cannot be read as they are."""
+    packed_check.check(inputs, options.get("compression"))
     with ExitStack() as stack:
         found = []
         for file in inputs:

@@ -10,7 +10,7 @@ from typing import IO
 
 from zql.errors import StorageError
 from zql.schema import InputFile
-from zql.storage import compression, remote
+from zql.storage import compression, packed_check, remote
 from zql.storage.listing import listing_of, local_path, not_found, unreadable
 from zql.storage.remote import Options, filesystem, protocol, shown, without_secrets
 
@@ -85,7 +85,11 @@ def count_lines(file: InputFile, stop: int) -> int:
 
 @contextmanager
 def readable(inputs: Sequence[InputFile], options: Options) -> Iterator[list[InputFile]]:
-    """The inputs with local stand-ins for those that DuckDB cannot read as they are stored."""
+    """The inputs with local stand-ins for those that DuckDB cannot read as they are stored.
+
+    Raises `StorageError` for packed files that are damaged or cut off.
+    """
+    packed_check.check(inputs, options.get("compression"))
     with ExitStack() as stack:
         found = []
         for file in inputs:

@@ -179,7 +179,8 @@ _AGGREGATES = (
     "max(x{i})",
     (
         f"bool_and(CASE WHEN x{{i}} BETWEEN -{inference.EXACT} AND {inference.EXACT} THEN true "
-        "ELSE CAST(CAST(x{i} AS DOUBLE) AS HUGEINT) = x{i} END)"
+        "WHEN x{i} IS NOT NULL "
+        "THEN coalesce(TRY_CAST(CAST(x{i} AS DOUBLE) AS HUGEINT) = x{i}, false) END)"
     ),
     "count(d{i}) - count(x{i})",
     "count(f{i})",

@@ -34,6 +34,7 @@ class Known:
     """What is known of one file. `keys` is None until all of them are known.
 
     `line_ends` of text: `lf`, `crlf`, or `mixed` when they differ or some may be inside of values.
+    `whole`: a packed file was found undamaged.
     """
 
     keys: tuple[str, ...] | None = None
@@ -41,6 +42,7 @@ class Known:
     line_bytes: int | None = None
     rows: int | None = None
     line_ends: str | None = None
+    whole: bool = False
 
     def lacks(self, names: Sequence[str]) -> list[str]:
         """The columns without evidence; keys that the file does not have need none."""
@@ -88,6 +90,7 @@ def save(file: InputFile, reader: str, known: Known) -> None:
         "line_bytes": known.line_bytes,
         "rows": known.rows,
         "line_ends": known.line_ends,
+        "whole": known.whole,
     }
     write_cached(_name(key), json.dumps(content, separators=(",", ":")).encode())
 
@@ -130,6 +133,7 @@ def _from_disk(key: tuple[str, str, int, str]) -> Known:
             content["line_bytes"],
             content["rows"],
             content["line_ends"],
+            bool(content["whole"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
