@@ -44,9 +44,10 @@ def read_cached(name: str) -> bytes | None:
         return None
 
 
-def write_cached(name: str, data: bytes) -> None:
-    """Puts a file into the cache folder, whole or not at all; a folder that cannot be written is
-    no error.
+def write_cached(name: str, data: bytes, *, instead_of: str = "") -> None:
+    """Puts a file into the cache folder, whole or not at all, in place of those of a pattern.
+
+    A folder that cannot be written is no error.
     """
     folder = cache_folder()
     if folder is None:
@@ -57,8 +58,14 @@ def write_cached(name: str, data: bytes) -> None:
             return
         temporary = folder / f".{os.getpid()}-{os.urandom(4).hex()}.tmp"
         try:
-            temporary.write_bytes(data)
+            with open(
+                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
+                file.write(data)
             os.replace(temporary, folder / name)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        for old in folder.glob(instead_of) if instead_of else ():
+            if old != folder / name:
+                old.unlink(missing_ok=True)

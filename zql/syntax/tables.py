@@ -8,11 +8,8 @@ code, and still a file that another user could have written is not read.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -107,20 +104,6 @@ def grammar_path() -> Path:
     return inside if inside.exists() else Path(__file__).parents[2] / "grammar" / "zql.lark"
 
 
-def cache_folder() -> Path | None:
-    """The user's own cache folder for ZQL; None when the system names none."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        return Path(base) / "zql" / "cache" if base else None
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base and os.path.isabs(base):
-        return Path(base) / "zql"
-    home = os.environ.get("HOME")
-    if not home or not os.path.isabs(home):
-        return None
-    return Path(home) / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "zql"
-
-
 @cache
 def load() -> Tables:
     """The tables of the grammar, from a file where one fits, else built and kept for next time."""
@@ -130,17 +113,17 @@ def load() -> Tables:
     shipped = _read_shipped(key)
     if shipped is not None:
         return Tables(shipped)
-    folder = cache_folder()
-    stored = folder / f"grammar-{key[:16]}.json" if folder else None
-    if stored is not None and _is_private(stored.parent) and _is_private(stored):
-        found = _read(stored, key)
-        if found is not None:
-            return Tables(found)
-    data = build(text.decode())
-    if stored is not None:
-        with contextlib.suppress(OSError):
-            _store(stored, data)
-    return Tables(data)
+    # Here and not above: the build of a wheel runs this file without the package around it.
+    from zql.user_cache import read_cached, write_cached
+
+    name = f"grammar-{key[:16]}.json"
+    found = _checked(read_cached(name), key)
+    if found is None:
+        found = build(text.decode())
+        write_cached(
+            name, json.dumps(found, separators=(",", ":")).encode(), instead_of="grammar-*.json"
+        )
+    return Tables(found)
 
 
 def _key(grammar: bytes) -> str:
@@ -149,45 +132,17 @@ def _key(grammar: bytes) -> str:
 
 
 def _read_shipped(key: str) -> dict[str, Any] | None:
-    return _read(grammar_path().with_suffix(".json"), key)
+    path = grammar_path().with_suffix(".json")
+    return _checked(path.read_bytes(), key) if path.exists() else None
 
 
-def _read(path: Path, key: str) -> dict[str, Any] | None:
+def _checked(text: bytes | None, key: str) -> dict[str, Any] | None:
+    """Stored tables, when they can be read and are those of the grammar in use."""
     try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        data = json.loads(text or b"")
+    except ValueError:
         return None
     return data if isinstance(data, dict) and data.get("key") == key else None
-
-
-def _is_private(path: Path) -> bool:
-    """Whether nobody but this user (or root) can have written there."""
-    if sys.platform == "win32":
-        return True
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
-
-
-def _store(path: Path, data: dict[str, Any]) -> None:
-    import tempfile
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_private(path.parent):
-        return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".grammar-")
-    try:
-        with os.fdopen(handle, "w") as file:
-            json.dump(data, file, separators=(",", ":"))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    for old in path.parent.glob("grammar-*.json"):
-        if old != path:
-            old.unlink(missing_ok=True)
 
 
 # ---- building them -----------------------------------------------------------------------------
