@@ -94,11 +94,11 @@ def test_files_inside_quotes(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     assert offers("FROM 'da") == ["FROM 'data/"]
     assert offers("FROM 'data/") == [
-        "FROM 'data/a.jsonl",
-        "FROM 'data/it''s.csv",
+        "FROM 'data/a.jsonl'",
+        "FROM 'data/it''s.csv'",
         "FROM 'data/sub/",
     ]
-    assert offers("FROM 'data/.") == ["FROM 'data/.hidden"]
+    assert offers("FROM 'data/.") == ["FROM 'data/.hidden'"]
     assert offers(".read data/a") == [".read data/a.jsonl"]
     assert offers("FROM 'nowhere/x") == []
     assert offers("FROM 'data/a' -- da") == []

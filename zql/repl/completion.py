@@ -43,7 +43,8 @@ class ShellCompleter(Completer):
             return
         place = place_at_end(text)
         if place.inside == "string":
-            yield from complete_path(text[place.start :].lstrip("eE").removeprefix("'"))
+            closing = "" if document.text_after_cursor.startswith("'") else "'"
+            yield from complete_path(text[place.start :].lstrip("eE").removeprefix("'"), closing)
         elif not place.inside:
             yield from self._complete_word(text)
 
@@ -80,8 +81,11 @@ def _matching(typed: str, choices: Iterable[str]) -> Iterator[Completion]:
             yield Completion(choice, start_position=-len(typed), display=safe_text(choice))
 
 
-def complete_path(typed: str) -> Iterator[Completion]:
-    """Files and folders that go on with a path; hidden ones only when a dot was typed."""
+def complete_path(typed: str, closing: str = "") -> Iterator[Completion]:
+    """Files and folders that go on with a path; hidden ones only when a dot was typed.
+
+    Behind the name of a file comes `closing`, the quote that ends it.
+    """
     folder, name = os.path.split(typed)
     try:
         entries = sorted(os.scandir(os.path.expanduser(folder) or "."), key=lambda e: e.name)
@@ -92,8 +96,9 @@ def complete_path(typed: str) -> Iterator[Completion]:
         if hidden or not entry.name.startswith(name) or not entry.name.isprintable():
             continue
         try:
-            end = "/" if entry.is_dir() else ""
+            end = "/" if entry.is_dir() else closing
         except OSError:
-            end = ""
+            end = closing
         # A quote in a name has to be doubled inside quotes.
-        yield Completion(entry.name.replace("'", "''") + end, -len(name), entry.name + end)
+        written = entry.name.replace("'", "''") if closing else entry.name
+        yield Completion(written + end, -len(name), entry.name + end.strip("'"))

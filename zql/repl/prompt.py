@@ -88,7 +88,8 @@ def open_prompt(
     return PromptSession(
         PROMPT,
         multiline=True,
-        prompt_continuation=MORE,
+        # A line that is only too long for the terminal is no line of its own.
+        prompt_continuation=lambda width, _, wrapped: " " * width if wrapped else MORE,
         lexer=PygmentsLexer(ZqlLexer) if color else None,
         completer=completer,
         complete_while_typing=False,
