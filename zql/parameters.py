@@ -8,9 +8,12 @@ from typing import Any
 
 from zql.errors import ErrorList, ParameterError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
+from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_source import no_python
 from zql.logical.catalog import Catalog, TypeProblem
 from zql.logical.context import Context, Declarations, constant
+from zql.logical.scope import Scope
 from zql.source import Span
 from zql.syntax import ast
 from zql.tree import walk
@@ -116,7 +119,9 @@ def declare(
         )
         shown = f"{given!r}" if not is_text else f'"{given}"'
     elif statement.default is not None:
-        value = ExpressionBinder(context, ()).bind(statement.default)
+        scope = Scope(lp.Values((), ()), ())
+        value = ExpressionBinder(context, (scope,)).bind(statement.default)
+        no_python(value, "DEFAULT")
         shown = statement.default.span.text if statement.default.span else "the default"
     else:
         value, shown = ex.Literal(None), "NULL"

@@ -16,6 +16,7 @@ from zql.logical.context import Context, type_error
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import walk
 
 READERS = {
     "read_json": "read_json",
@@ -100,6 +101,18 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
     if columns != plan.columns:
         plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
     return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
+
+
+def no_python(expr: ex.Expr, where: str) -> None:
+    """Raises `BindError` for a Python call where there are no rows to call it for."""
+    for found in walk(expr):
+        if isinstance(found, ex.PythonCall):
+            raise BindError(
+                f"a Python function cannot stand in {where}",
+                code="P407",
+                span=found.span or expr.span,
+                hint="|> EXTEND or |> SELECT calls it for each row",
+            )
 
 
 def named(scope: Scope, span: Span | None) -> None:
@@ -260,6 +273,8 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
         )
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     args = tuple(binder.bind(a) for a in call.args if not isinstance(a, ex.NamedArgument))
+    for arg in args:
+        no_python(arg, name)
     schema = context.at(call.span, lambda: context.catalog.table_function(name, args))
     columns = tuple(context.names.column(f.name, f.type) for f in schema)
     plan = lp.TableFunction(name, args, columns, schema.names)
@@ -300,6 +315,7 @@ def constant_value(context: Context, expr: ex.Expr) -> Any:
         return {k: constant_value(context, v) for k, v in expr.entries}
     binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
     bound = binder.bind(expr)
+    no_python(bound, "a constant")
     return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 
 
@@ -315,6 +331,8 @@ def _values(
                 f"a row of {len(row)} values among rows of {width}", code="T308", span=row[0].span
             )
         rows.append(tuple(binder.bind(e) for e in row))
+        for cell in rows[-1]:
+            no_python(cell, "VALUES")
     types = []
     for i in range(width):
         cells = [row[i] for row in rows]
