@@ -128,6 +128,11 @@ class Engine:
         """The next rows of the query that was opened, `limit` at most; none at the end."""
         return self._run(lambda: self._connected().fetchmany(limit))
 
+    def abandon(self) -> None:
+        """Gives up the rest of the query that was opened, if there is one."""
+        if self._connection is not None:
+            self._run(self._connection.abort)
+
     def register(self, name: str, data: object) -> None:
         """Makes an Arrow object (or a data frame) readable under a name, on this connection."""
         self._connected()

@@ -95,12 +95,12 @@ class NativeStage:
         """Leaves the rows in a folder."""
         with ExitStack() as stack:
             engine, sql = self.select(stack)
-            stream = stack.enter_context(
-                engine.batches(sql, self._settings.batch_rows, lossless=True)
-            )
-            return kept.write_all(
-                iter(stream), folder, self._settings.batch_rows, self._settings.split_size
-            )
+            engine.profile()
+            rows = self._settings.batch_rows
+            stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
+            files = kept.write_all(iter(stream), folder, rows, self._settings.split_size)
+            self.records_in += self._count(engine, None)
+            return files
 
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""

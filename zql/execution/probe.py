@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, traces, worker
 from zql.execution.arguments import to_python
-from zql.execution.engine import Engine
+from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
-from zql.execution.run import Run, is_python, reading
+from zql.execution.run import Run, explained, is_python, reading
 from zql.execution.signature import fields_of
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import Scan
-from zql.physical.plan import Stage
+from zql.physical.plan import PhysicalPlan
 from zql.storage.files import shown
 from zql.tree import walk
 
@@ -79,13 +79,16 @@ class Probe:
             run.keep(last)
             last = reading(last)
         with run.native(last) as native:
-            calls = Calls(self._function, self._rows(native), self._keywords)
+            try:
+                calls = Calls(self._function, self._rows(native), self._keywords)
+            except EngineError as error:
+                raise explained(error, last) from None
             if pool is None:
                 seen = observe(run.host.engine, calls)
             else:
-                seen = self._in_worker(calls, pool, native, last)
+                seen = self._in_worker(calls, pool, native, run.plan)
             if seen.code:
-                place = _place(native, last, seen.row)
+                place = _place(native, run.plan, seen.row)
                 message = f"{self._function.name} on {place} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
@@ -117,7 +120,7 @@ class Probe:
         count = len(self._record)
         return [(dict(zip(self._record, row[:count], strict=True)), *row[count:]) for row in rows]
 
-    def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, stage: Stage) -> Seen:
+    def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
         names = [self._function.name]
         seconds = pool.settings.probe_seconds
         job = Job(0, observe, calls, "the first rows")
@@ -127,13 +130,13 @@ class Probe:
         except TimeoutError:
             raise UdfError(
                 f"{names[0]} took more than {seconds:g} seconds on the first rows of "
-                f"{_inputs(stage)}, when its type was looked for",
+                f"{_inputs(plan)}, when its type was looked for",
                 code="R718",
                 hint="annotate the function, or write RETURNS: then it is not tried first",
             ) from None
         if outcome.death is not None:
             row = outcome.death.detail
-            place = _place(native, stage, row) if row is not None else _inputs(stage)
+            place = _place(native, plan, row) if row is not None else _inputs(plan)
             raise death_error(outcome.death, place, names, pool.settings)
         seen: Seen = outcome.value
         return seen
@@ -183,16 +186,17 @@ def _failed(row: int, error: BaseException, code: str, verb: str) -> Seen:
     return Seen(row=row, code=code, message=message, notes=traces.frames(error))
 
 
-def _place(native: NativeStage, stage: Stage, row: int) -> str:
+def _place(native: NativeStage, plan: PhysicalPlan, row: int) -> str:
     engine, sources = native.connection()
     try:
         found = locate.scan_place(engine, sources, native.plan, row)
     except (ZqlError, ValueError):
         found = None
-    return found or f"row {row + 1} of the first rows of {_inputs(stage)}"
+    return found or f"one of the first rows of {_inputs(plan)}"
 
 
-def _inputs(stage: Stage) -> str:
-    files = [f for n in walk(stage) if isinstance(n, Scan) for f in n.files]
-    names = ", ".join(shown(file.path) for file in files[:_MOST_NAMES])
-    return (names + ", ..." if files[_MOST_NAMES:] else names) or "its input"
+def _inputs(plan: PhysicalPlan) -> str:
+    files = (f.path for n in walk(plan) if isinstance(n, Scan) for f in n.files)
+    names = [shown(path) for path in dict.fromkeys(files)]
+    more = ["..."] if names[_MOST_NAMES:] else []
+    return ", ".join(names[:_MOST_NAMES] + more) or "its input"

@@ -136,7 +136,8 @@ class Run:
                     files = tuple(native.keep(folder))
                 except EngineError as error:
                     raise explained(error, stage) from None
-            self.report(stage, "native", 1, sum(f.rows for f in files), began)
+            rows = sum(file.rows for file in files)
+            self.report(stage, "native", 1, rows, began, native.records_in)
         self.results[stage.id] = files
         return files
 

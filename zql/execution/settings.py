@@ -50,8 +50,8 @@ class Settings:
     temp_dir: str | None = None
     split_size: int = 64 * MIB
     inline_bytes: int = 16 * MIB
-    batch_rows: int = 8192
-    batch_bytes: int = 16 * MIB
+    batch_rows: int = 2048
+    batch_bytes: int = 4 * MIB
     tries: int = 3
     probe_seconds: float = 60.0
     storage_options: Secret = field(default_factory=Secret)

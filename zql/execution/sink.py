@@ -165,6 +165,8 @@ def _fields(pattern: str) -> list[tuple[str, str]]:
 
 
 def _check_placeholders(pattern: str) -> None:
+    if any(conversion for _, _, _, conversion in string.Formatter().parse(pattern)):
+        raise UsageError(f'the path "{pattern}" is no pattern: ! has no place here', code="U634")
     for name, spec in _fields(pattern):
         if name not in ("shard", "shards"):
             raise UsageError(

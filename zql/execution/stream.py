@@ -62,6 +62,8 @@ class RowStream:
 
     def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """All rows as Arrow batches."""
+        if not self._columns:
+            return
         with self._errors():
             stream = self._engine.batches(self._arrow_sql(), batch_rows or _BATCH_ROWS)
         self._stream = stream
@@ -78,6 +80,10 @@ class RowStream:
         """The columns as Arrow has them."""
         if self._stream is not None:
             return self._stream.schema
+        if not self._columns:
+            import pyarrow as pa
+
+            return pa.schema([])
         with self._errors(), self._engine.batches(f"{self._arrow_sql()} LIMIT 0", 1) as stream:
             return stream.schema
 
@@ -92,8 +98,11 @@ class RowStream:
         self.close()
 
     def _fetch(self, items: str, limit: int) -> list[tuple[str | None, ...]]:
+        if not self._columns:
+            return []
         with self._errors():
             if not self._opened:
+                self._stack.callback(self._engine.abandon)
                 self._engine.open(f"SELECT {items} FROM (\n{self._select}\n)")
                 self._opened = True
             return self._engine.fetch(limit)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 class TaskSpec:
     """All that a worker must know for one task.
 
-    `search` are folders for imports of user code; more than `limit` rows are not wanted.
+    `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
+    `limit` rows are not wanted.
     """
 
     id: int
@@ -49,6 +50,7 @@ class TaskSpec:
     settings: Settings
     results: Mapping[int, tuple[KeptFile, ...]]
     search: tuple[str, ...] = ()
+    cwd: str = "."
     limit: int | None = None
 
 
@@ -85,6 +87,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
     """Does one task on an engine; never raises."""
     began = time.perf_counter()
     try:
+        os.chdir(spec.cwd)
         for folder in spec.search:
             loader.search(folder)
         pipeline = Pipeline(

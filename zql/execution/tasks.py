@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -58,9 +59,9 @@ def specs(
 ) -> list[TaskSpec]:
     """One task for each input and its output; they have the numbers given, or count from 0."""
     read = {number: files for number, files in results.items() if number in stage.inputs}
-    search = loader.searched()
+    search, cwd = loader.searched(), os.getcwd()
     return [
-        TaskSpec(number, stage, part, output, settings, read, search, stage.limit)
+        TaskSpec(number, stage, part, output, settings, read, search, cwd, stage.limit)
         for number, part, output in zip(
             range(len(inputs)) if numbers is None else numbers, inputs, outputs, strict=True
         )

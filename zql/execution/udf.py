@@ -127,7 +127,7 @@ class Caller:
         """Records as a batch of the call's columns; `parents` are the rows they came from."""
         import pyarrow as pa
 
-        if len(call.names) == 1:
+        if call.kind != "MAP" and len(call.names) == 1:
             values = [v if _is_record(v) else {call.names[0]: v} for v in values]
         types = [kinds.parse(c.type) for c in call.columns]
         try:

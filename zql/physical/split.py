@@ -63,11 +63,8 @@ class _Splitter:
             sink = WriteFiles(plan.uri, plan.format, plan.names, plan.mode, plan.options)
         else:
             sink = Collect(plan.names)
-        limit = None
-        if isinstance(plan.input, lp.Limit) and plan.input.count is not None:
-            limit = plan.input.count + plan.input.offset
         self.finish(self.build(plan.input), sink)
-        return PhysicalPlan(_with_limit(tuple(self.stages), limit))
+        return PhysicalPlan(_with_limit(tuple(self.stages)))
 
     def finish(self, part: _Native | _Tasks, sink: Sink) -> int:
         """Adds a stage; its id."""
@@ -181,17 +178,21 @@ def _source(plan: lp.LogicalPlan) -> lp.Scan | lp.StageResult | None:
     return plan if isinstance(plan, lp.Scan | lp.StageResult) else None
 
 
-def _with_limit(stages: tuple[Stage, ...], limit: int | None) -> tuple[Stage, ...]:
-    """`LIMIT` right over the tasks of the stage before: these may stop when they have enough."""
-    if limit is None or len(stages) < 2:
+def _with_limit(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """`LIMIT` over the tasks of the stage before: these may stop when they have enough rows."""
+    if len(stages) < 2:
         return stages
     last, before = stages[-1], stages[-2]
-    plan = last.steps[0]
-    direct = (
-        isinstance(plan, RunSql)
-        and isinstance(plan.plan, lp.Limit)
-        and plan.plan.input == lp.StageResult(before.id, plan.plan.columns)
-    )
-    if before.source is None or not direct:
+    (step,) = last.steps if last.source is None else (None,)
+    plan = step.plan if isinstance(step, RunSql) else None
+    while isinstance(plan, lp.Project):
+        plan = plan.input
+    if before.source is None or not isinstance(plan, lp.Limit) or plan.count is None:
         return stages
-    return (*stages[:-2], replace(before, limit=limit), last)
+    below = plan.input
+    while isinstance(below, lp.Project) and not _sees_other_rows(below):
+        below = below.input
+    reads = [n for n in walk(last) if isinstance(n, lp.StageResult) and n.stage == before.id]
+    if reads != [below]:
+        return stages
+    return (*stages[:-2], replace(before, limit=plan.count + plan.offset), last)
