@@ -69,9 +69,17 @@ class _Rows:
         """All rows as dicts."""
         return list(self)
 
+    def whole_numbers(self) -> frozenset[str]:
+        """Columns of integers that Arrow has as decimals (`sum` of integers is a HUGEINT)."""
+        return frozenset()
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        whole = self.whole_numbers()
         for batch in self.batches():
-            yield from batch.to_pylist()
+            for row in batch.to_pylist():
+                for name in whole:
+                    row[name] = None if row[name] is None else int(row[name])
+                yield row
 
     def first(self) -> dict[str, Any] | None:
         """The first row, or None."""
@@ -108,6 +116,10 @@ class Query(_Rows):
     def types(self) -> list[str]:
         """The types of the columns, as DuckDB writes them."""
         return [c.type for c in self._plan.columns]
+
+    def whole_numbers(self) -> frozenset[str]:
+        named = zip(self.columns, self.types, strict=True)
+        return frozenset(n for n, t in named if t in ("HUGEINT", "UHUGEINT"))
 
     @property
     def schema(self) -> pa.Schema:
@@ -147,7 +159,8 @@ class Query(_Rows):
             if limit is None
             else lp.Query(lp.Limit(self._plan.input, limit), self._plan.names)
         )
-        return Result(Query(self._session, plan, self.text, self.params).to_arrow())
+        query = Query(self._session, plan, self.text, self.params)
+        return Result(query.to_arrow(), query.whole_numbers())
 
     def count(self) -> int:
         """The number of rows."""
@@ -179,11 +192,15 @@ class Result(_Rows):
     """Rows in memory."""
 
     table: pa.Table = field(repr=False)
+    whole: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return list(self.table.column_names)
+
+    def whole_numbers(self) -> frozenset[str]:
+        return self.whole
 
     @property
     def num_rows(self) -> int:

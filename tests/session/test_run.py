@@ -122,3 +122,11 @@ def test_the_last_result_goes_on(session, folder):
     (result,) = session.statements(Source("<repl>", "FROM _ |> SELECT id + 1 AS n;"))
     with result.rows as rows:
         assert rows.text_rows(10) == [("3",), ("4",)]
+
+
+def test_sums_of_integers_are_integers(session, folder):
+    query = session.query("FROM 'docs.jsonl' |> AGGREGATE sum(id) AS s")
+    assert query.types == ["HUGEINT"]
+    for rows in (query.to_dicts(), query.collect().to_dicts()):
+        assert rows == [{"s": 6}]
+        assert type(rows[0]["s"]) is int
