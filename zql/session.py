@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from zql.errors import (
     BindError,
@@ -39,7 +39,7 @@ from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
-from zql.tree import walk
+from zql.tree import rewrite_down, walk
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -469,7 +469,8 @@ class _Script:
             case ast.Explain():
                 return StatementResult("text", number, text=self.explain(statement))
             case ast.Describe():
-                return StatementResult("text", number, text=describe(self.bind(statement.query)))
+                plan = self.bind(statement.query, remember=False)
+                return StatementResult("text", number, text=describe(plan))
             case _:
                 self.declare(statement)
                 return StatementResult("done", number)
@@ -585,12 +586,14 @@ class _Script:
             )
         return Query(self.session, plan, text, params)
 
-    def bind(self, query: ast.Query) -> lp.Write | lp.Query:
-        if not query.items and self.session._previous is not None:  # noqa: SLF001
-            before = self.session._previous  # noqa: SLF001
+    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Write | lp.Query:
+        before = self.session._previous  # noqa: SLF001
+        if not query.items and before is not None:
             query = replace(before, operators=before.operators + query.operators)
         plan = bind(query, self.catalog, self.declarations)
-        if isinstance(plan, lp.Query) and not self.checking:
+        if isinstance(plan, lp.Query) and remember and not self.checking:
+            if before is not None:
+                query = _spelled_out(query, before)
             self.session._previous = query  # noqa: SLF001
             # The last result is a view too: FROM _
             last = ast.CreateView(ast.Identifier("_"), query, replace=True)
@@ -602,7 +605,8 @@ class _Script:
             from zql.syntax.printer import print_query
 
             return print_query(statement.query)
-        return self.session.describe_plan(self.bind(statement.query), statement.level)
+        plan = self.bind(statement.query, remember=False)
+        return self.session.describe_plan(plan, statement.level)
 
     def declare(self, statement: ast.Statement) -> None:
         declarations = self.declarations
@@ -651,6 +655,21 @@ class _Script:
         if isinstance(plan, lp.Write):
             raise BindError("a view cannot write", code="P406", span=statement.query.span)
         self.declarations.views[name] = statement
+
+
+def _spelled_out(query: ast.Query, before: ast.Query) -> ast.Query:
+    """A query that is to be `_` may not read the former `_` by name: it holds it instead."""
+
+    def hold(node: Any) -> Any:
+        match node:
+            case ast.Aliased(item=ast.NameSource(name="_")):
+                return replace(node, item=ast.QuerySource(before))
+            case ast.NameSource(name="_"):
+                return ast.Aliased(ast.QuerySource(before), ast.Identifier("_"))
+            case _:
+                return node
+
+    return cast("ast.Query", rewrite_down(query, hold))
 
 
 def _is_table(value: Any) -> bool:

@@ -79,13 +79,19 @@ def test_a_session(terminal, tmp_path):
     assert "│      2 │" in shell.type("|> WHERE n = 2;")
     assert "1 row" in shell.type("|> SELECT t;")
 
+    assert "│ text 2  │" in shell.type("FROM _ |> WHERE _.t <> 'x';")
+    assert "1 row" in shell.type("FROM _ |> JOIN (FROM _) AS other USING (t);")
+
     wrong = shell.type("FROM range(3) |> WHERE rnage > 1;")
     assert 'did you mean "range"?' in wrong
     assert "^^^^^" in wrong
 
     shell.type("CREATE TEMP VIEW v AS FROM range(5);")
     assert "v" in shell.type(".tables").splitlines()
+    shell.type("FROM range(9) |> SELECT 5 AS five |> LIMIT 1;")
     assert "range" in shell.type(".schema v")
+    assert "_" not in shell.type(".tables").splitlines()
+    assert "5-left" in shell.type("|> SELECT five || '-left' AS rest;")
 
     assert 'did you mean ".tables"?' in shell.type(".tabels")
     assert "timer is on" in shell.type(".timer on")

@@ -278,7 +278,8 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
     schema = context.at(call.span, lambda: context.catalog.table_function(name, args))
     columns = tuple(context.names.column(f.name, f.type) for f in schema)
     plan = lp.TableFunction(name, args, columns, schema.names)
-    return Scope(plan, tuple(Visible(c.name, c) for c in columns))
+    named = zip(schema.names, columns, strict=True)
+    return Scope(plan, tuple(Visible(name, column) for name, column in named))
 
 
 def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:
