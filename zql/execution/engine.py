@@ -6,7 +6,6 @@ its connection, so each stream runs on a cursor of its own.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -179,6 +178,8 @@ class Engine:
 
         Rows that a reader drops itself, as Parquet's does, are not among them.
         """
+        import json
+
         profile = json.loads(self._connected().get_profiling_information("json"))
         todo = list(profile.get("operator", ()))
         count = 0
@@ -405,6 +406,8 @@ _MEMORY_HINT = "raise the memory budget (--memory, SET memory), or work on fewer
 
 
 def _facts(text: str) -> dict[str, Any]:
+    import json
+
     start = text.find("{")
     if start < 0:
         return {}

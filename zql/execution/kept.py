@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class KeptFile:
     """A finished Arrow file of a stage's result; the files of a stage are in the rows' order."""
 
@@ -20,7 +21,7 @@ class KeptFile:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Part:
     """Rows `[start, stop)` of a kept file: what one task reads."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 CGROUP_ROOT = "/sys/fs/cgroup"
 _UNLIMITED = 1 << 60
@@ -27,7 +26,7 @@ def allowed_memory(cgroup_root: str = CGROUP_ROOT) -> int:
     limits = [_physical_memory()]
     for folder in _folders(cgroup_root):
         for name in ("memory.max", "memory.limit_in_bytes"):
-            value = _number(_read(folder / name))
+            value = _number(_read(os.path.join(folder, name)))
             if value is not None and 0 < value < _UNLIMITED:
                 limits.append(value)
     return min(limits)
@@ -36,33 +35,35 @@ def allowed_memory(cgroup_root: str = CGROUP_ROOT) -> int:
 def _cpu_quota(cgroup_root: str) -> float | None:
     quotas = []
     for folder in _folders(cgroup_root):
-        most, _, per = (_read(folder / "cpu.max") or "max").partition(" ")
+        most, _, per = (_read(os.path.join(folder, "cpu.max")) or "max").partition(" ")
         if most != "max" and per:
             quotas.append(int(most) / int(per))
-        quota = _number(_read(folder / "cpu.cfs_quota_us"))
-        period = _number(_read(folder / "cpu.cfs_period_us"))
+        quota = _number(_read(os.path.join(folder, "cpu.cfs_quota_us")))
+        period = _number(_read(os.path.join(folder, "cpu.cfs_period_us")))
         if quota is not None and period and quota > 0:
             quotas.append(quota / period)
     return min(quotas, default=None)
 
 
-def _folders(cgroup_root: str) -> list[Path]:
+def _folders(cgroup_root: str) -> list[str]:
     """The root and this process's own groups below it, with every group between."""
-    root = Path(cgroup_root)
-    found = [root / part for part in _V1_PARTS]
+    found = [os.path.join(cgroup_root, part) for part in _V1_PARTS]
     if cgroup_root != CGROUP_ROOT:
         return found
-    for line in (_read(Path("/proc/self/cgroup")) or "").splitlines():
+    for line in (_read("/proc/self/cgroup") or "").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        base = root / controllers if controllers else root
-        parts = [p for p in path.split("/") if p and p != ".."]
-        found += [base.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+        folder = os.path.join(cgroup_root, controllers)
+        for part in path.split("/"):
+            if part not in ("", ".."):
+                folder = os.path.join(folder, part)
+                found.append(folder)
     return found
 
 
-def _read(path: Path) -> str | None:
+def _read(path: str) -> str | None:
     try:
-        return path.read_text(encoding="ascii").strip()
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
     except (OSError, ValueError):
         return None
 
@@ -83,7 +84,7 @@ def _physical_memory() -> int:
 
 def private_memory(pid: int) -> int:
     """Bytes of memory that a process has to itself; 0 when it is gone or this is no Linux."""
-    text = _read(Path(f"/proc/{pid}/statm"))
+    text = _read(f"/proc/{pid}/statm")
     if not text:
         return 0
     _, resident, shared = (int(word) for word in text.split()[:3])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 from zql.errors import InternalError, ZqlError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
-from zql.execution.report import RunReport, StageReport, summed
 from zql.execution.settings import Settings
 from zql.execution.stream import RowStream
 from zql.logical.plan import StageResult
@@ -21,6 +20,7 @@ from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, S
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
+    from zql.execution.report import RunReport, StageReport
     from zql.execution.sources import Input
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
@@ -92,6 +92,7 @@ class Run:
 
     def write(self) -> RunReport:
         """Writes the files of a plan that ends in `WriteFiles`."""
+        from zql.execution.report import RunReport
         from zql.execution.write_run import WriteRun
 
         *before, last = self.plan.stages
@@ -161,6 +162,7 @@ class Run:
     ) -> list[TaskResult]:
         """Does a stage of Python as tasks, one for each input; their results in order."""
         from zql.execution import tasks
+        from zql.execution.report import summed
 
         began = time.perf_counter()
         specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
@@ -180,6 +182,8 @@ class Run:
         self, stage: Stage, kind: str, tasks: int, rows: int, began: float, *more: object
     ) -> None:
         """Notes what a stage did since `began`."""
+        from zql.execution.report import StageReport
+
         seconds = time.perf_counter() - began
         self.reports.append(StageReport(stage.id, kind, tasks, rows, seconds, *more))  # type: ignore[arg-type]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.execution import machine
+from zql.tree import node
 
 MIB = 1 << 20
 
@@ -24,6 +25,11 @@ class Secret:
         """The values themselves, for the library that needs them."""
         return dict(self._value)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __bool__(self) -> bool:
         return bool(self._value)
 
@@ -34,7 +40,7 @@ class Secret:
         return (Secret, (self._value,))
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Settings:
     """Settings of a run. None means: as the machine allows.
 

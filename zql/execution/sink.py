@@ -6,7 +6,6 @@ import os
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from zql.errors import UsageError, did_you_mean, nearest
@@ -14,6 +13,7 @@ from zql.physical.plan import WriteFiles
 from zql.storage import compression as packing
 from zql.storage import files, registry
 from zql.storage import options as option_names
+from zql.tree import node
 
 MODES = ("error", "overwrite", "append", "skip")
 MANIFEST = "_zql_manifest.json"
@@ -27,7 +27,7 @@ _FOLDER_NAME = "part-{shard:05d}"
 _LATER = ("partition_by", "max_rows_per_file", "file_size_bytes", "manifest")
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Target:
     """A checked WRITE. `pattern` has the names of its files, with `{shard}` if there are several.
 
@@ -165,9 +165,10 @@ def _fields(pattern: str) -> list[tuple[str, str]]:
 
 
 def _check_placeholders(pattern: str) -> None:
+    fields = _fields(pattern)
     if any(conversion for _, _, _, conversion in string.Formatter().parse(pattern)):
         raise UsageError(f'the path "{pattern}" is no pattern: ! has no place here', code="U634")
-    for name, spec in _fields(pattern):
+    for name, spec in fields:
         if name not in ("shard", "shards"):
             raise UsageError(
                 f"the path has {{{name}}}, and only {{shard}} and {{shards}} are known",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from zql.errors import RunError, StorageError
@@ -14,18 +13,19 @@ from zql.execution.kept import KeptFile
 from zql.expr.expression import Column
 from zql.storage import files, registry
 from zql.storage.format import Format, WriteColumn
+from zql.tree import node
 
 _BATCH_ROWS = 8192
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class KeptOutput:
     """The rows stay in a folder of the run."""
 
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FileOutput:
     """The rows go into `folder`, to a file under a temporary name that begins with `prefix`."""
 
