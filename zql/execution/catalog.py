@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError, StorageError
 from zql.execution.engine import Engine, EngineError
+from zql.execution.remote_files import add_filesystems
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
@@ -68,6 +69,7 @@ class EngineCatalog:
 
         name = patterns[0] if len(patterns) == 1 else f"{patterns[0]}, ..."
         try:
+            add_filesystems(self._engine(), patterns, self._storage_options)
             found = open_dataset(
                 patterns,
                 options,

@@ -11,6 +11,7 @@ from zql.errors import InternalError
 from zql.execution import kept
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile, Part
+from zql.execution.remote_files import add_filesystems
 from zql.expr.expression import Column
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import BatchInput, MemoryScan, Scan, StageResult
@@ -121,19 +122,6 @@ def _nulls(columns: Sequence[Column]) -> str:
 
 def _quoted(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
     return ((quote_identifier(c.name), c.type) for c in columns)
-
-
-def add_filesystems(
-    engine: Engine, paths: Sequence[str], storage_options: Mapping[str, Any]
-) -> None:
-    """Lets the engine open the remote ones among the paths."""
-    from zql.storage import files
-
-    protocols = {p: path for path in paths if (p := files.protocol(path))}
-    for path in protocols.values():
-        from zql.storage.remote import thread_safe
-
-        engine.add_filesystem(thread_safe(files.filesystem(path, storage_options)))
 
 
 @contextmanager
