@@ -70,8 +70,8 @@ def write(
     return writer.rows
 
 
-def opened(engine: DuckEngine, *paths: Path | str, reader=None, columns=None, **options) -> Dataset:
-    return open_dataset([str(p) for p in paths], options, engine, reader=reader, columns=columns)
+def opened(engine: DuckEngine, *paths: Path | str, reader=None, subset=None, **options) -> Dataset:
+    return open_dataset([str(p) for p in paths], options, engine, reader=reader, columns=subset)
 
 
 def read(

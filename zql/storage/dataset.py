@@ -80,6 +80,11 @@ def open_dataset(
     if exact is None or exact:
         with chosen.opened(inputs, options) as source:
             schema = _explained(chosen, scan.files_of(source), options, engine, exact)
+    if options.get("sample_size", -1) > 0:
+        # What a sample says is from now on a contract, as if the script had written it.
+        options["columns"] = {f.name: f.type for f in schema}
+        with chosen.opened(inputs, options) as source:
+            schema = _explained(chosen, scan.files_of(source), options, engine, None)
     options |= chosen.hints(inputs, options)
     if quick is not None:
         fields = tuple(Field(name, type_) for name, type_ in quick.types.items())

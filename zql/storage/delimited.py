@@ -17,6 +17,7 @@ from zql.storage import (
     lines,
     scan,
 )
+from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
     ReadColumn,
@@ -43,6 +44,7 @@ class DelimitedFormat:
         "null_str": "VARCHAR",
         "encoding": "VARCHAR",
         "columns": "STRUCT",
+        "on_new_column": "fail or ignore",
         "types": "STRUCT",
         "all_varchar": "BOOLEAN",
         "null_padding": "BOOLEAN",
@@ -80,6 +82,8 @@ class DelimitedFormat:
         """See `Format`. Text unless every value of a column is a plain number, or true or false."""
         dialect = self.dialect(options)
         headers = {file: delimited_read.header(file, dialect) for file in files}
+        if "columns" in options and options.get("on_new_column") != "ignore":
+            _refuse_new(headers, options["columns"])
         names = list(dict.fromkeys(name for names in headers.values() for name in names))
         declared = scan.canonical_types(options.get("columns", {}), engine)
         declared |= scan.canonical_types(options.get("types", {}), engine, "types")
@@ -207,3 +211,17 @@ class DelimitedFormat:
     ) -> StorageError | None:
         """See `Format`."""
         return delimited_failures.explain(files, self.dialect(options), message)
+
+
+def _refuse_new(
+    headers: Mapping[InputFile, Sequence[str]], declared: Mapping[str, DataType]
+) -> None:
+    for file, names in headers.items():
+        for name in names:
+            if name not in declared:
+                raise StorageError(
+                    f'{shown(file.path)} has the column "{name}", which is no declared one',
+                    code="R724",
+                    hint=did_you_mean(nearest(name, declared))
+                    or "on_new_column => 'ignore' leaves such columns out",
+                )

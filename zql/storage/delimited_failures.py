@@ -9,10 +9,9 @@ from typing import Any
 
 from zql.errors import StorageError
 from zql.schema import InputFile
-from zql.storage import delimited_read, failures
+from zql.storage import contract, delimited_read, failures
 
 _LINE = re.compile(r"CSV Error on Line: (\d+)")
-_VALUE = re.compile(r"Could not convert string '(.*?)' to '?(\w[^'\n]*?)'?(?:\n|$)", re.DOTALL)
 _LONG = ("maximum line size", "Maximum line size", "max_line_size", "maximum_line_size")
 _PACKED = ("gzip", "GZIP", "zstd", "ZSTD")
 
@@ -28,9 +27,9 @@ def explain(
         return _first(_ragged(f, options) for f in found)
     if any(words in message for words in _LONG):
         return _too_long(found, options)
-    value = _VALUE.search(message)
-    if value:
-        return _first(_holding(f, options, value.group(1), value.group(2)) for f in found)
+    if contract.MARK in message:
+        broken = contract.parts(message)
+        return _first(_holding(f, options, *broken) for f in inputs)
     line = _LINE.search(message)
     if line:
         reason = _reason(message)
@@ -78,13 +77,17 @@ def _rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a file with the line on which each begins."""
     name = delimited_read.encoding(options)
-    lines = failures.unpacked_lines(file, options)
-    text = (line.decode(name, "replace") for line in lines)
-    rows = csv.reader(text, **delimited_read.python_dialect(options), strict=strict)
-    line = 1
-    for row in rows:
-        yield line, row
-        line = rows.line_num + 1
+    if delimited_read.is_utf8(options):
+        lines = failures.unpacked_lines(file, options)
+        text: Iterator[str] = (line.decode("utf-8", "replace") for line in lines)
+    else:
+        text = iter(b"".join(failures.unpacked_lines(file, options)).decode(name).splitlines(True))
+    with delimited_read.any_length():
+        rows = csv.reader(text, **delimited_read.python_dialect(options), strict=strict)
+        line = 1
+        for row in rows:
+            yield line, row
+            line = rows.line_num + 1
 
 
 def _ragged(file: InputFile, options: Mapping[str, Any]) -> StorageError | None:
@@ -125,17 +128,17 @@ def _too_long(found: Sequence[InputFile], options: Mapping[str, Any]) -> Storage
 
 
 def _holding(
-    file: InputFile, options: Mapping[str, Any], value: str, type_: str
+    file: InputFile, options: Mapping[str, Any], name: str, type_: str, value: str
 ) -> StorageError | None:
-    declared = {**options.get("columns", {}), **options.get("types", {})}
     names = delimited_read.header(file, options)
-    places = {i: name for i, name in enumerate(names) if name in declared}
+    if name not in names:
+        return None
+    place = names.index(name)
     rows = _rows(file, options)
     if options.get("header", True):
         next(rows, None)
     for line, row in rows:
-        for i, name in places.items():
-            if i < len(row) and row[i] == value:
-                what = f'column "{name}" holds {value!r}, which is no {type_}'
-                return failures.bad(file, line, what, hint=f'declare another type for "{name}"')
+        if place < len(row) and row[place] == value:
+            what = f'column "{name}" holds {value!r}, which is no {type_}'
+            return failures.bad(file, line, what, hint=f'declare another type for "{name}"')
     return None

@@ -6,30 +6,37 @@ read by their place, each file under its own header, as text; types are casts ab
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from zql.errors import StorageError
+from zql.errors import StorageError, UsageError
 from zql.expr.sql import quote_literal
 from zql.schema import InputFile
-from zql.storage import compression, files, scan
+from zql.storage import compression, contract, files, scan
 from zql.storage.format import ReadColumn
 
 LINE_BYTES = 16 * 2**20
 """The longest row that is read without being told of longer ones."""
-_ENCODINGS = {
-    "utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "iso8859-1": "latin-1",
-    "utf16": "utf-16", "utf-16-bom": "utf-16", "utf-8-bom": "utf-8", "utf-8-sig": "utf-8",
-}  # fmt: skip
-NATIVE_ENCODINGS = ("utf-8", "latin-1", "utf-16")
 
 
 def encoding(options: Mapping[str, Any]) -> str:
-    """The name of the encoding, in lower case and one spelling."""
-    name = str(options.get("encoding", "utf-8")).lower().replace("_", "-")
-    return _ENCODINGS.get(name, name)
+    """Python's name of the encoding; `UsageError` for an unknown one."""
+    name = str(options.get("encoding", "utf-8"))
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise UsageError(
+            f'unknown encoding "{name}"', code="U615", hint="such as 'utf-8', 'latin-1', 'utf-16'"
+        ) from None
+
+
+def is_utf8(options: Mapping[str, Any]) -> bool:
+    """Whether the encoding is DuckDB's own, with or without a mark at the beginning."""
+    return encoding(options) in {"utf-8", "utf-8-sig", "ascii"}
 
 
 def header(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,16 +61,11 @@ def _first_row(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
     packed = compression.chosen(file.path, options.get("compression"))
     with files.open_binary(file) as stored:
         stream = stored if file.local else compression.reader(stored, packed)
-        utf8 = encoding(options) == "utf-8"
-        text = io.TextIOWrapper(
-            stream,
-            encoding="utf-8-sig" if utf8 else encoding(options),
-            errors="surrogateescape" if utf8 else "strict",
-            newline="",
-        )
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
         try:
-            first = tuple(next(csv.reader(text, **python_dialect(options)), ()))
-        except (csv.Error, OSError, EOFError, UnicodeError) as error:
+            with any_length():
+                first = tuple(next(csv.reader(text, **python_dialect(options)), ()))
+        except (csv.Error, OSError, EOFError) as error:
             raise StorageError(
                 f"{files.shown(file.path)}, line 1 cannot be read: {error}", code="R723"
             ) from None
@@ -74,6 +76,16 @@ def _first_row(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
             f"{files.shown(file.path)}, line 1 is no UTF-8", code="R723", hint=ENCODING_HINT
         )
     return first
+
+
+@contextmanager
+def any_length() -> Iterator[None]:
+    """Lets Python's csv module take values of any length."""
+    before = csv.field_size_limit(1 << 30)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 ENCODING_HINT = "name the file's encoding, such as read_csv('..', encoding => 'latin-1')"
@@ -108,8 +120,6 @@ def reader(run: Sequence[InputFile], width: int, options: Mapping[str, Any]) -> 
         "max_line_size": str(options.get("max_line_bytes", LINE_BYTES)),
         "hive_partitioning": "false",
     }
-    if encoding(options) != "utf-8":
-        arguments["encoding"] = quote_literal(encoding(options))
     if run[0].local:
         arguments["new_line"] = quote_literal("\\n")  # see `delimited_text`
     struct = ", ".join(f"c{i}: 'VARCHAR'" for i in range(width))
@@ -125,6 +135,7 @@ def select(
 ) -> str:
     """A SELECT over files with the same header, or one file when rows are numbered."""
     places = {name: i for i, name in enumerate(names)}
+    declared = {*options.get("columns", ()), *options.get("types", ())}
     items = []
     for column in columns:
         place = places.get(column.source)
@@ -136,6 +147,9 @@ def select(
             items.append(scan.as_alias(f"CAST(NULL AS {column.type})", column))
         elif column.type == "VARCHAR":
             items.append(scan.as_alias(f"c{place}", column))
+        elif column.source in declared and contract.is_checked(column.type):
+            value = contract.converted(column.source, column.type, f"c{place}", f"c{place}")
+            items.append(scan.as_alias(value, column))
         else:
             items.append(scan.as_alias(f"CAST(c{place} AS {column.type})", column))
     source = reader(run, len(names), options)

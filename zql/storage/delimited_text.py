@@ -38,7 +38,11 @@ def readable(inputs: Sequence[InputFile], options: Mapping[str, Any]) -> Iterato
             packed = compression.chosen(file.path, options.get("compression"))
             if file.local:
                 found.append(file)
-            elif packed.duckdb is None or _line_ends(file, packed) == "mixed":
+            elif (
+                packed.duckdb is None
+                or not delimited_read.is_utf8(options)
+                or _line_ends(file, packed) == "mixed"
+            ):
                 local = stack.enter_context(_stand_in(file, packed, options))
                 found.append(replace(file, local=local))
             else:
@@ -91,18 +95,25 @@ def _stand_in(
 ) -> Iterator[str]:
     import tempfile
 
-    name = delimited_read.encoding(options)
     descriptor, path = tempfile.mkstemp(prefix="zql-")
     try:
         with open(descriptor, "wb") as copy:
-            if name.startswith("utf-16"):
-                # Its line ends are two bytes each; DuckDB is left to find them.
-                copy.writelines(_chunks(file, packed))
-            else:
-                copy.write(_mended(b"".join(_chunks(file, packed)), options))
+            data = b"".join(_chunks(file, packed))
+            if not delimited_read.is_utf8(options):
+                data = _in_utf8(file, data, delimited_read.encoding(options))
+            copy.write(_mended(data, options))
         yield path
     finally:
         os.unlink(path)
+
+
+def _in_utf8(file: InputFile, data: bytes, name: str) -> bytes:
+    try:
+        return data.decode(name).encode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        what = f"no {name.upper()} at byte {error.start + 1} of the file"
+        raise failures.bad(file, line, what, hint=delimited_read.ENCODING_HINT) from None
 
 
 def _mended(data: bytes, options: Mapping[str, Any]) -> bytes:

@@ -156,7 +156,7 @@ def _object_type(fields: _Fields) -> DataType:
 def of_structure(structure: Any) -> Evidence:
     """Evidence from what DuckDB's `json_structure` says, as Python values.
 
-    It does not tell integers above 64 bits from floats, nor keeps their values: a number is taken
+    It does not tell integers above 64 bits from floats, nor keeps their values: an integer is taken
     for one that is exact in a DOUBLE. `of_value` is for the columns where that may be wrong.
     """
     if isinstance(structure, list):
@@ -173,7 +173,7 @@ _STRUCTURES = {
     "VARCHAR": Evidence(texts=True),
     "BIGINT": Evidence(int_min=-1, int_max=0),
     "UBIGINT": Evidence(int_min=0, int_max=0),
-    "DOUBLE": Evidence(floats=True),
+    "DOUBLE": Evidence(floats=True, float_plain=False),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import StorageError
+from zql.errors import StorageError, did_you_mean, nearest
 from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import (
     compression,
@@ -21,6 +21,7 @@ from zql.storage import (
     scan,
     schema_cache,
 )
+from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
     ReadColumn,
@@ -45,14 +46,16 @@ class JsonlFormat:
         "columns": "STRUCT",
         "compression": "VARCHAR",
         "max_line_bytes": "BIGINT",
-        "on_bad_line": "VARCHAR",
-        "sample_size": "BIGINT",
+        "on_bad_line": "fail or skip",
+        "on_new_column": "fail or ignore",
+        "rest": "VARCHAR",
+        "sample_size": "SIZE",
         "hive_partitioning": "BOOLEAN",
     }
     write_options: Mapping[str, str] = {
         "compression": "VARCHAR",
         "compression_level": "BIGINT",
-        "nan": "VARCHAR",
+        "nan": "error, null or text",
     }
 
     def schema(
@@ -64,8 +67,7 @@ class JsonlFormat:
     ) -> Schema:
         """See `Format`. Keys are matched exactly."""
         if "columns" in options:
-            declared = scan.canonical_types(options["columns"], engine)
-            return Schema(tuple(Field(n, t) for n, t in declared.items()))
+            return self._declared(files, options, engine)
         known = jsonl_evidence.known_of(files, options, engine, columns)
         names = _names(files, known) if columns is None else columns
         merged = {
@@ -80,6 +82,36 @@ class JsonlFormat:
         nested = {key: type_ for key, type_ in types.items() if "(" in type_}
         types |= scan.canonical_types(nested, engine)
         return Schema(tuple(Field(key, type_) for key, type_ in types.items()))
+
+    def _declared(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> Schema:
+        """The columns of a `columns` option; `StorageError` for files that have others."""
+        types = scan.canonical_types(options["columns"], engine)
+        rest = options.get("rest")
+        if rest is not None:
+            types[rest] = "JSON"
+        elif options.get("on_new_column") != "ignore":
+            whole = {name: value for name, value in options.items() if name != "sample_size"}
+            for file, known in jsonl_evidence.known_of(files, whole, engine, (), keys=True).items():
+                new = next((key for key in known.keys or () if key not in types), None)
+                if new is not None:
+                    raise _new_column(file, new, types)
+        return Schema(tuple(Field(name, type_) for name, type_ in types.items()))
+
+    def skipped(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> list[tuple[str, int]]:
+        """The files with lines that `on_bad_line => 'skip'` leaves out, and how many they are."""
+        found = []
+        for run in jsonl_read.same_reader(files, options):
+            rows = engine.rows(
+                "SELECT file_index, count(*) FROM (SELECT file_index, json FROM "
+                f"{jsonl_read.reader(run, options, None)}) "
+                "WHERE coalesce(json_type(json) <> 'OBJECT', true) GROUP BY ALL ORDER BY ALL"
+            )
+            found += [(run[index].path, count) for index, count in rows]
+        return found
 
     def sample(
         self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
@@ -209,6 +241,17 @@ class JsonlFormat:
         return jsonl_failures.explain(files, options, message)
 
 
+def _new_column(file: InputFile, key: str, types: Mapping[str, DataType]) -> StorageError:
+    guess = nearest(key, types)
+    return StorageError(
+        f'{shown(file.path)} has the key "{key}", which is no declared column',
+        code="R724",
+        hint=did_you_mean(guess)
+        or "on_new_column => 'ignore' leaves such keys out, rest => '_rest' keeps them as JSON",
+        candidates=guess,
+    )
+
+
 _UNSURE, _ABSENT = "?", ""
 """In place of types, in what `confirm` keeps."""
 
@@ -228,7 +271,7 @@ def _confirmed(
 
 def _reader(options: Mapping[str, Any]) -> str:
     """What decides how lines are read, for the schema cache; not how long they may be."""
-    return schema_cache.fingerprint(options, ("compression", "on_bad_line"))
+    return schema_cache.fingerprint(options, jsonl_evidence.READER_OPTIONS)
 
 
 def _names(files: Sequence[InputFile], known: Mapping[InputFile, schema_cache.Known]) -> list[str]:

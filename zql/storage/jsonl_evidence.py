@@ -26,6 +26,8 @@ _AT_ONCE = 64
 """Columns of one query; more would make DuckDB's plan slow to make."""
 LINE_BYTES = (1 << 19, 1 << 23, 1 << 27, 1 << 30)
 """Line lengths that are tried one after the other: small buffers stay in the processor's caches."""
+READER_OPTIONS = ("compression", "on_bad_line", "sample_size")
+"""The options that decide what is seen of a file."""
 MOST_KEYS = 10_000
 """Files with more different keys than this are not taken for tables."""
 
@@ -35,19 +37,23 @@ def known_of(
     options: Mapping[str, Any],
     engine: SqlEngine,
     names: Sequence[str] | None,
+    *,
+    keys: bool = False,
 ) -> dict[InputFile, Known]:
     """What must be known of each file for a schema of `names`, or of all keys when None.
 
-    Only what the cache does not tell is looked up, in all rows.
+    With `keys` the list of all keys is looked up in any case. Only what the cache does not tell is
+    looked up, in all rows.
     """
-    reader = schema_cache.fingerprint(options, ("compression", "on_bad_line"))
+    reader = schema_cache.fingerprint(options, READER_OPTIONS)
     known = {file: schema_cache.load(file, reader) for file in files}
     changed: set[InputFile] = set()
-    if names is None:
+    if names is None or keys:
         lacking = [file for file in files if known[file].keys is None]
-        for file, (keys, rows, line_bytes) in _keys_of(lacking, options, engine).items():
-            known[file] = replace(known[file], keys=keys, rows=rows, line_bytes=line_bytes)
+        for file, (found, rows, line_bytes) in _keys_of(lacking, options, engine).items():
+            known[file] = replace(known[file], keys=found, rows=rows, line_bytes=line_bytes)
             changed.add(file)
+    if names is None:
         names = list(dict.fromkeys(key for file in files for key in known[file].keys or ()))
     if len(names) > MOST_KEYS:
         raise StorageError(
@@ -56,8 +62,8 @@ def known_of(
             hint="name the columns to read: read_json('..', columns => {name: 'VARCHAR', ...})",
         )
     for lacked, group in _grouped(files, known, names):
-        found, line_bytes = _evidence_of(group, options, engine, lacked)
-        for file, columns in found.items():
+        evidence, line_bytes = _evidence_of(group, options, engine, lacked)
+        for file, columns in evidence.items():
             known[file] = replace(known[file].with_columns(columns), line_bytes=line_bytes)
             changed.add(file)
     for file in changed:
@@ -119,7 +125,8 @@ def _keys_sql(run: Sequence[InputFile], options: Mapping[str, Any]) -> str:
     return (
         "SELECT file_index, keys, count(*), max(CASE WHEN len(keys) = 0 THEN json_type(json) END) "
         "FROM (SELECT file_index, json, json_keys(json) AS keys "
-        f"FROM {jsonl_read.reader(run, options, None)}{where}) GROUP BY file_index, keys"
+        f"FROM {jsonl_read.reader(run, options, None)}{where}{_sample(options)}) "
+        "GROUP BY file_index, keys"
     )
 
 
@@ -155,16 +162,18 @@ def _values(run: Sequence[InputFile], options: Mapping[str, Any], keys: Sequence
     """A SELECT of `file_index` and the JSON texts of keys as `c0`, `c1`, ...; JSON null is NULL."""
     raw = jsonl_read.unnameable(keys, virtual=True) or options.get("on_bad_line") == "skip"
     if raw:
-        paths = [jsonl_read.pointer(key) for key in keys]
-        items = [
-            f"nullif(CAST(json_extract(json, {p}) AS VARCHAR), 'null') AS c{i}"
-            for i, p in enumerate(paths)
-        ]
+        cells = {key: f"r{i}" for i, key in enumerate(keys)}
+        source = f"({jsonl_read.raw_cells(run, options, cells)})"
     else:
-        items = [f"CAST({quote_identifier(key)} AS VARCHAR) AS c{i}" for i, key in enumerate(keys)]
-    source = jsonl_read.reader(run, options, None if raw else dict.fromkeys(keys, "JSON"))
-    where = " WHERE json_type(json) = 'OBJECT'" if options.get("on_bad_line") == "skip" else ""
-    return f"SELECT file_index, {', '.join(items)} FROM {source}{where}"
+        cells = {key: quote_identifier(key) for key in keys}
+        source = jsonl_read.reader(run, options, dict.fromkeys(keys, "JSON"))
+    items = ", ".join(f"CAST({cell} AS VARCHAR) AS c{i}" for i, cell in enumerate(cells.values()))
+    return f"SELECT file_index, {items} FROM {source}{_sample(options)}"
+
+
+def _sample(options: Mapping[str, Any]) -> str:
+    size = options.get("sample_size", -1)
+    return f" LIMIT {size}" if size > 0 else ""
 
 
 # First characters of a JSON value, as code points.
@@ -245,12 +254,13 @@ def _nested(file: InputFile, options: Mapping[str, Any], engine: SqlEngine, key:
     # A number of 16 digits or more beside floats may not be exact; texts may look like one, which
     # costs time and nothing else.
     rows = engine.rows(
-        "SELECT s, bool_or(risky) FROM (SELECT CAST(json_structure(c0) AS VARCHAR) AS s, "
+        "SELECT s, bool_or(risky), count(*) FROM (SELECT CAST(json_structure(c0) AS VARCHAR) AS s, "
         f"regexp_matches(c0, '[0-9]{{16}}') AS risky FROM {values} "
         f"WHERE unicode(c0) IN ({_LIST}, {_OBJECT})) GROUP BY s"
     )
-    structures = [json.loads(s) for s, _ in rows]
-    if any(risky for _, risky in rows) or any(_mixes(s) for s in structures):
+    # The most frequent structure tells the order of fields.
+    structures = [json.loads(s) for s, _, _ in sorted(rows, key=lambda r: (-r[2], r[0]))]
+    if any(risky for _, risky, _ in rows) or any(_mixes(s) for s in structures):
         texts = engine.rows(f"SELECT c0 FROM {values} WHERE unicode(c0) IN ({_LIST}, {_OBJECT})")
         return inference.merge_all(inference.of_value(_exactly(t)) for (t,) in texts)
     return inference.merge_all(map(inference.of_structure, structures))

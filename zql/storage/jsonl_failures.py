@@ -13,7 +13,7 @@ from typing import Any
 
 from zql.errors import StorageError
 from zql.schema import InputFile
-from zql.storage import failures, jsonl_checked, jsonl_read
+from zql.storage import contract, failures, jsonl_read
 
 _NEAR = re.compile(r"in line (\d+)")
 _DUPLICATE = re.compile(r'has duplicate key "')
@@ -26,7 +26,7 @@ def explain(
     inputs: Sequence[InputFile], options: Mapping[str, Any], message: str
 ) -> StorageError | None:
     """The `StorageError` with file and line; None when the message is about something else."""
-    if jsonl_checked.CONTRACT in message:
+    if contract.MARK in message:
         return _broken_contract(inputs, options, message)
     if "maximum_object_size" in message:
         limit = int(options.get("max_line_bytes", jsonl_read.LINE_BYTES))
@@ -178,10 +178,7 @@ def _repeats(file: InputFile) -> Judge:
 def _broken_contract(
     inputs: Sequence[InputFile], options: Mapping[str, Any], message: str
 ) -> StorageError:
-    _, _, rest = message.partition(jsonl_checked.CONTRACT + " ")
-    name, _, rest = rest.partition("\n")
-    type_, _, value = rest.partition("\n")
-    value = value.split("\n\nLINE ", 1)[0]
+    name, type_, value = contract.parts(message)
     what = f'column "{name}" holds {failures.excerpt(value.encode())}, which is no {type_}'
     hint = f'declare another type for "{name}" in columns => {{..}}, such as VARCHAR'
 

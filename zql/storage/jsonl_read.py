@@ -7,12 +7,13 @@ every line is read as one JSON value, and the keys are taken out of it by JSON p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zql.expr.sql import quote_identifier, quote_literal
 from zql.schema import DataType, InputFile
-from zql.storage import compression, jsonl_checked, scan
+from zql.storage import compression, contract, jsonl_checked, scan
 from zql.storage.format import ReadColumn
 
 LINE_BYTES = 16 * 2**20
@@ -68,50 +69,82 @@ def select(
     first_row: int = 0,
 ) -> str:
     """A SELECT over files of one run, or one file when rows are numbered."""
-    types = {c.source: c.type for c in columns if c.kind == "data"}
-    checked = _checked(types, options)
+    rest = options.get("rest")
+    types = {c.source: c.type for c in columns if c.kind == "data" and c.source != rest}
     absent = [n for n in options.get("absent", ()) if types and n not in types]
-    names = [*types, *absent]
+    skip = options.get("on_bad_line") == "skip"
     raw = (
-        not types
-        or unnameable(names, virtual=scan.needs_file_index(columns, files))
-        or options.get("on_bad_line") == "skip"
-        or any(c.type != types[c.source] for c in columns if c.kind == "data")
+        skip
+        or not types
+        or any(c.source == rest for c in columns)
+        or unnameable([*types, *absent], virtual=scan.needs_file_index(columns, files))
     )
+    cells = _cells([*types, *absent], raw=raw)
+    checked = _checked(types, absent, cells, options)
     items = []
     for column in columns:
         if column.kind == "row":
             value = f"row_number() OVER () - 1 + {first_row}"
         elif column.kind != "data":
             value = scan.file_value(column, files)
-        elif raw:
-            value = extracted(column)
+        elif column.source == rest:
+            value = _rest(options)
+        elif column.source in checked:
+            value = checked[column.source]
         else:
-            value = checked.get(column.source) or quote_identifier(column.source)
+            value = cells[column.source]
+            value = _converted(value, column.type) if raw else value
         items.append(scan.as_alias(value, column))
-    read_as = types | dict.fromkeys([*checked, *absent], "JSON")
-    source = reader(files, options, None if raw else read_as)
-    where = " WHERE json_type(json) = 'OBJECT'" if options.get("on_bad_line") == "skip" else ""
-    return f"SELECT {', '.join(items) or '1'} FROM {source}{where}"
+    if raw:
+        source = f"({raw_cells(files, options, cells)})"
+    else:
+        source = reader(files, options, types | dict.fromkeys([*checked, *absent], "JSON"))
+    return f"SELECT {', '.join(items) or '1'} FROM {source}"
 
 
-def _checked(types: Mapping[str, DataType], options: Mapping[str, Any]) -> dict[str, str]:
+def _cells(names: Sequence[str], *, raw: bool) -> dict[str, str]:
+    """For each key the SQL of its value, as the source of the query has it."""
+    return {name: f"r{i}" if raw else quote_identifier(name) for i, name in enumerate(names)}
+
+
+def raw_cells(
+    files: Sequence[InputFile], options: Mapping[str, Any], cells: Mapping[str, str]
+) -> str:
+    """A SELECT of whole lines, of DuckDB's `file_index`, and of JSON values by keys."""
+    items = ["json", "file_index"]
+    for name, cell in cells.items():
+        value = f"json_extract(json, {pointer(name)})"
+        items.append(f"CASE WHEN CAST({value} AS VARCHAR) <> 'null' THEN {value} END AS {cell}")
+    skip = options.get("on_bad_line") == "skip"
+    where = " WHERE json_type(json) = 'OBJECT'" if skip else ""
+    return f"SELECT {', '.join(items)} FROM {reader(files, options, None)}{where}"
+
+
+def _checked(
+    types: Mapping[str, DataType],
+    absent: Sequence[str],
+    cells: Mapping[str, str],
+    options: Mapping[str, Any],
+) -> dict[str, str]:
     """The columns that are read as JSON, and their checked values."""
     if "sampled" in options:
-        sampled = [(n, t) for n, t in types.items() if n in options["sampled"]]
-        absent = [n for n in options.get("absent", ()) if n not in types]
-        return jsonl_checked.sampled(sampled, absent)
+        sampled = [(n, cells[n], t) for n, t in types.items() if n in options["sampled"]]
+        return jsonl_checked.sampled(sampled, [cells[n] for n in absent])
     if "columns" in options:
-        wanted = {n: t for n, t in types.items() if jsonl_checked.is_checked(t)}
-        return {n: jsonl_checked.declared(n, t) for n, t in wanted.items()}
+        wanted = {n: t for n, t in types.items() if contract.is_checked(t)}
+        return {n: jsonl_checked.declared(n, cells[n], t) for n, t in wanted.items()}
     return {}
 
 
-def extracted(column: ReadColumn) -> str:
-    """A key taken out of the whole line, in the column's type."""
-    path = pointer(column.source)
-    if column.type == "VARCHAR":
-        return f"json_extract_string(json, {path})"
-    value = f"json_extract(json, {path})"
-    value = f"CASE WHEN json_type(json, {path}) <> 'NULL' THEN {value} END"
-    return value if column.type == "JSON" else f"CAST({value} AS {column.type})"
+def _rest(options: Mapping[str, Any]) -> str:
+    """The keys of a line that are no declared columns, as an object; NULL when there is none."""
+    gone = quote_literal(json.dumps(dict.fromkeys(options["columns"])))
+    left = f"json_merge_patch(json, {gone})"
+    return f"CASE WHEN CAST({left} AS VARCHAR) <> '{{}}' THEN {left} END"
+
+
+def _converted(value: str, type_: DataType) -> str:
+    """A JSON value in the type of its column."""
+    if type_ == "VARCHAR":
+        return f"json_extract_string({value}, '$')"
+    return value if type_ == "JSON" else f"CAST({value} AS {type_})"

@@ -22,8 +22,8 @@ SYNONYMS = {
 """DuckDB's spellings, and the name that the same option has here."""
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -31,7 +31,8 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "VARCHAR": ("a text", lambda v: isinstance(v, str)),
     "CHAR": ("a text of one character", lambda v: isinstance(v, str) and len(v) == 1),
     "CHAR?": ("one character or ''", lambda v: isinstance(v, str) and len(v) <= 1),
-    "BIGINT": ("a whole number above zero", lambda v: _is_int(v) and v > 0),  # type: ignore[operator]
+    "BIGINT": ("a whole number above zero", _is_size),
+    "SIZE": ("a whole number above zero, or -1 for all", lambda v: _is_size(v) or v == -1),
     "STRUCT": ("{name: 'TYPE', ...}", lambda v: isinstance(v, Mapping)),
 }
 
@@ -41,7 +42,7 @@ def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> di
 
     `what` names the reader or writer in the message. Raises `UsageError` for an unknown name, for
     a name given twice by way of a synonym, and for a value of the wrong type. A value of None is
-    the same as no option.
+    the same as no option. A type in small letters lists the words that are allowed.
     """
     found: dict[str, Any] = {}
     for spelled, value in given.items():
@@ -64,6 +65,13 @@ def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> di
 
 
 def _checked(name: str, value: Any, kind: str, what: str) -> Any:
+    if kind not in _CHECKS:
+        choices = kind.replace(" or ", ", ").split(", ")
+        if not isinstance(value, str) or value.lower() not in choices:
+            raise UsageError(
+                f'option "{name}" of {what} must be {kind}, not {value!r}', code="U612"
+            )
+        return value.lower()
     words, fits = _CHECKS[kind]
     if not fits(value):
         raise UsageError(f'option "{name}" of {what} must be {words}, not {value!r}', code="U612")

@@ -115,7 +115,8 @@ class ParquetFormat:
             return scan.empty(columns)
         tables = _footers(found, engine)
         span = (source.start, source.stop) if isinstance(source, Split) else (None, None)
-        runs = scan.runs(found, lambda f: tables[f.path])
+        apart = scan.needs_file_index(columns, found) or any(c.kind == "row" for c in columns)
+        runs = scan.runs(found, lambda f: (tables[f.path], apart and _hides(tables[f.path]) and f))
         return scan.union_all([_select(run, tables[run[0].path], columns, span) for run in runs])
 
     def output_sql(
@@ -195,6 +196,11 @@ class _Column:
     type: str
 
 
+def _hides(table: tuple[_Column, ...]) -> bool:
+    """Whether columns of a file have the names of DuckDB's own, which are then not to be had."""
+    return any(c.name.lower() in {"file_index", "file_row_number"} for c in table)
+
+
 def _footers(inputs: Sequence[InputFile], engine: SqlEngine) -> dict[str, tuple[_Column, ...]]:
     """The top-level columns of each file by its path."""
     rows = engine.rows(
@@ -247,27 +253,35 @@ def _select(
     columns: Sequence[ReadColumn],
     span: tuple[int | None, int | None],
 ) -> str:
-    by_name = {c.name: c for c in table}
-    items = []
-    for column in columns:
-        own = by_name.get(column.source)
-        if column.kind == "row":
-            value = "file_row_number"
-        elif column.kind != "data":
-            value = scan.file_value(column, run)
-        elif own is None:
-            value = f"CAST(NULL AS {column.type})"
-        else:
-            value = quote_identifier(own.duckdb_name)
-            if own.type != column.type:
-                value = f"CAST({value} AS {column.type})"
-        items.append(scan.as_alias(value, column))
+    own_numbers = any(c.name.lower() == "file_row_number" for c in table)
+    items = [scan.as_alias(_value(c, run, table, own_numbers), c) for c in columns]
+    select = f"SELECT {', '.join(items) or '1'} FROM "
+    select += f"read_parquet({scan.path_list(run)}, hive_partitioning=false)"
     start, stop = span
-    where = (
-        "" if start is None else (f" WHERE file_row_number >= {start} AND file_row_number < {stop}")
-    )
-    source = f"read_parquet({scan.path_list(run)}, hive_partitioning=false)"
-    return f"SELECT {', '.join(items) or '1'} FROM {source}{where}"
+    if start is None or stop is None:
+        return select
+    if own_numbers:  # DuckDB's own column is hidden; a limit is the slower way to the same rows
+        return f"(SELECT * FROM ({select}) LIMIT {stop - start} OFFSET {start})"
+    return f"{select} WHERE file_row_number >= {start} AND file_row_number < {stop}"
+
+
+def _value(
+    column: ReadColumn,
+    run: Sequence[InputFile],
+    table: tuple[_Column, ...],
+    own_numbers: bool,
+) -> str:
+    if column.kind == "row":
+        return "row_number() OVER () - 1" if own_numbers else "file_row_number"
+    if column.kind != "data":
+        return scan.file_value(column, run)
+    own = next((c for c in table if c.name == column.source), None)
+    if own is None:
+        return f"CAST(NULL AS {column.type})"
+    value = quote_identifier(own.duckdb_name)
+    if own.type == column.type:
+        return value
+    return f"to_json({value})" if column.type == "JSON" else f"CAST({value} AS {column.type})"
 
 
 def _spans(file: InputFile, groups: Sequence[tuple[int, int]], target_bytes: int) -> list[Split]:

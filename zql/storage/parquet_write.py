@@ -167,7 +167,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 def _arrow_type(type_: pa.DataType, column: WriteColumn) -> pa.DataType:
     import pyarrow as pa
 
-    if column.type == "JSON" and hasattr(pa, "json_"):
+    if stored_type(column.type) == "JSON" and hasattr(pa, "json_"):
         return pa.json_(pa.utf8())
     if pa.types.is_dictionary(type_):
         return type_.value_type
