@@ -8,6 +8,7 @@ import pytest
 from zql.optimizer.optimizer import BATCHES
 from zql.session import ALL_RULES
 from zql.settings_text import SETTINGS
+from zql.storage.registry import FORMATS
 from zql.syntax.keywords import RESERVED
 
 ROOT = Path(__file__).parents[1]
@@ -119,6 +120,37 @@ def test_settings_are_those_of_the_manual():
     names = re.findall(r"^\| `(\w+)` \|", page[page.index("## Settings") :], re.MULTILINE)
     assert set(names) == {*SETTINGS, "optimizer", "disabled_rules"}
     assert len(names) == len(set(names))
+
+
+def options_listed(heading):
+    """The names in backticks of the first cells of a table, and the readers of the second."""
+    page = text("docs/language.md")
+    rows = page[page.index(heading) :].split("\n")
+    start = next(i for i, row in enumerate(rows) if row.startswith("| Option"))
+    found = {}
+    for row in rows[start + 2 :]:
+        if not row.startswith("|"):
+            break
+        _, names, second, *_ = row.split("|")
+        found |= dict.fromkeys(re.findall(r"`(\w+)", names), second.strip())
+    return found
+
+
+def test_options_of_readers_are_those_of_the_manual():
+    names = {"jsonl": "JSON", "csv": "CSV", "parquet": "Parquet"}
+    real = {}
+    for format_ in FORMATS:
+        for option in format_.read_options:
+            real.setdefault(option, set()).add(names.get(format_.name, "CSV"))
+    listed = options_listed("### Options of the readers")
+    assert {
+        n: set(names.values()) if r == "all" else set(r.split(", ")) for n, r in listed.items()
+    } == real
+
+
+def test_options_of_write_are_those_of_the_manual():
+    real = set().union(*(f.write_options for f in FORMATS)) | {"format", "mode", "shards"}
+    assert set(options_listed("## WRITE")) == real
 
 
 def test_decisions_are_numbered():

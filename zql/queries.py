@@ -69,12 +69,12 @@ class _Rows:
         """All rows as dicts."""
         return list(self)
 
-    def whole_numbers(self) -> frozenset[str]:
+    def _whole_numbers(self) -> frozenset[str]:
         """Columns of integers that Arrow has as decimals (`sum` of integers is a HUGEINT)."""
         return frozenset()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        whole = self.whole_numbers()
+        whole = self._whole_numbers()
         for batch in self.batches():
             for row in batch.to_pylist():
                 for name in whole:
@@ -117,7 +117,7 @@ class Query(_Rows):
         """The types of the columns, as DuckDB writes them."""
         return [c.type for c in self._plan.columns]
 
-    def whole_numbers(self) -> frozenset[str]:
+    def _whole_numbers(self) -> frozenset[str]:
         named = zip(self.columns, self.types, strict=True)
         return frozenset(n for n, t in named if t in ("HUGEINT", "UHUGEINT"))
 
@@ -160,7 +160,7 @@ class Query(_Rows):
             else lp.Query(lp.Limit(self._plan.input, limit), self._plan.names)
         )
         query = Query(self._session, plan, self.text, self.params)
-        return Result(query.to_arrow(), query.whole_numbers())
+        return Result(query.to_arrow(), query._whole_numbers())  # noqa: SLF001 - one class
 
     def count(self) -> int:
         """The number of rows."""
@@ -199,7 +199,7 @@ class Result(_Rows):
         """The names of the columns."""
         return list(self.table.column_names)
 
-    def whole_numbers(self) -> frozenset[str]:
+    def _whole_numbers(self) -> frozenset[str]:
         return self.whole
 
     @property
