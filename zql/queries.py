@@ -160,7 +160,7 @@ class Query(_Rows):
             else lp.Query(lp.Limit(self._plan.input, limit), self._plan.names)
         )
         query = Query(self._session, plan, self.text, self.params)
-        return Result(query.to_arrow(), query._whole_numbers())  # noqa: SLF001 - one class
+        return Result(query.to_arrow(), query._whole_numbers())
 
     def count(self) -> int:
         """The number of rows."""
