@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from zql.storage import registry, schema_cache
 from zql.storage.dataset import Dataset, open_dataset
 from zql.storage.format import Format, Source, WriteColumn

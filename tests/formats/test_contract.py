@@ -7,12 +7,12 @@ import math
 from decimal import Decimal
 
 import pytest
-from conftest import SUFFIXES, opened, read, table, types, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from zql.storage import registry
 from zql.storage.format import WriteColumn
+
+from conftest import SUFFIXES, opened, read, table, types, write
 
 LINES = ("jsonl", "csv", "tsv")
 PACKED = [(f, c) for f in LINES for c in SUFFIXES] + [("parquet", "zstd"), ("parquet", "gzip")]
@@ -225,7 +225,8 @@ def test_all_members_of_a_packed_file_are_read(engine, tmp_path, format, compres
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     ["", " ", "NULL", "NA", "00123", "1e5", "2024-01-01", '"', "'", "a,b", "a\tb", "\n", "\r\n",
-     "\r", "\\", "\\N", "\x00", "\u2028", "x" * 70_000, "true", "1", "-0", "\ufeff", "#", "{}", "=1"]
+     "\r", "\\", "\\N", "\x00", "\u2028", "x" * 70_000, "true", "1", "-0", "\ufeff", "#", "{}",
+     "=1"]
 )  # fmt: skip
 INTS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53 + 1, -(2**53) - 1])
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -264,7 +265,9 @@ TYPED = {
     "18446744073709551615::UBIGINT": 18446744073709551615,
     "12345678901234567890.12::DECIMAL(22,2)": Decimal("12345678901234567890.12"),
     "DATE '0001-01-01'": dt.date(1, 1, 1),
-    "TIMESTAMP '2024-01-02 03:04:05.678901'": dt.datetime(2024, 1, 2, 3, 4, 5, 678901),
+    "TIMESTAMP '2024-01-02 03:04:05.678901'": dt.datetime.fromisoformat(
+        "2024-01-02 03:04:05.678901"
+    ),
     "TIME '01:02:03'": dt.time(1, 2, 3),
     "[1, NULL, 3]": [1, None, 3],
     "[]::VARCHAR[]": [],
@@ -301,6 +304,6 @@ def test_jsonl_keeps_values(engine, tmp_path, value):
     elif isinstance(want, Decimal):
         assert got == pytest.approx(float(want))
     elif isinstance(want, str):
-        assert got == {"a": [1]} or got == '{"a":[1]}'
+        assert got in ({"a": [1]}, '{"a":[1]}')
     else:
         assert got == want

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 
 import pytest
-from conftest import opened, read, table, types, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from zql.errors import StorageError, UsageError
 from zql.storage import schema_cache
+
+from conftest import opened, read, table, types, write
 
 
 def put(path, text, encoding="utf-8"):
@@ -185,7 +185,7 @@ def test_types_and_columns_are_contracts(engine, tmp_path):
         read(engine, dataset)
     explained = dataset.format.explain_failure(dataset.files, dataset.options, str(caught.value))
     assert "a.csv, line 3: column \"b\" holds 'x'" in str(explained)
-    with pytest.raises(UsageError, match='no file has the column "A".*\n.*did you mean "a"'):
+    with pytest.raises(UsageError, match=r'no file has the column "A".*\n.*did you mean "a"'):
         opened(engine, path, types={"A": "INTEGER"})
     with pytest.raises(StorageError, match='has the column "b", which is no declared'):
         opened(engine, path, columns={"c": "TINYINT", "a": "VARCHAR"})

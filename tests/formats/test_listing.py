@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-
 from zql.errors import StorageError, UsageError
 from zql.storage import hive, patterns, registry
 from zql.storage.listing import expand

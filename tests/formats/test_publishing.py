@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-
 from zql.errors import StorageError
 from zql.storage import files, patterns
 

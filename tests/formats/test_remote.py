@@ -7,10 +7,10 @@ import lzma
 import threading
 
 import pytest
-from conftest import DuckEngine, opened, read
-
 from zql.errors import StorageError
 from zql.storage import files, remote
+
+from conftest import DuckEngine, opened, read
 
 
 @pytest.fixture(scope="module")
