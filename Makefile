@@ -11,7 +11,7 @@ check:  ## format, lint, types, import contracts, plans: before each commit
 	$(PYTHON) -m ruff format --check $(SOURCES)
 	$(PYTHON) -m ruff check $(SOURCES)
 	$(PYTHON) -m mypy
-	$(PYTHON) -c "from importlinter.cli import lint_imports_command as lint; lint()"
+	$(PYTHON) -c "from importlinter.cli import lint_imports_command as lint; lint(['--no-cache'])"
 	$(PYTHON) -m pytest tests/plans tests/test_architecture.py tests/test_public_api.py
 
 format:  ## format the code, mend what ruff can mend
