@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from zql.session import Session
 from zql.source import Source
 

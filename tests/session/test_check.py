@@ -27,7 +27,8 @@ def test_a_path_without_files_is_an_error_at_the_path(check):
 
 def test_a_statement_may_read_what_an_earlier_one_would_write(check, folder):
     script = (
-        "FROM 'docs.jsonl' |> SELECT id, upper(title) AS t |> WRITE 'out/part-{shard:05d}.parquet';\n"
+        "FROM 'docs.jsonl' |> SELECT id, upper(title) AS t "
+        "|> WRITE 'out/part-{shard:05d}.parquet';\n"
         "FROM 'out/*.parquet' |> WHERE t = 'ALPHA' |> SELECT id;\n"
     )
     assert check(script) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from zql.errors import ErrorList, ParameterError
 from zql.parameters import CommandLineValue
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 import zql
 from zql.errors import UdfError
 from zql.source import Source
@@ -55,7 +54,8 @@ def test_types_seen_on_the_first_rows_are_verified_by_the_run(session, folder):
     (folder / "late.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     for _ in range(2):
         session.run(
-            "FROM 'late.jsonl' |> WHERE b >= 'x' |> SELECT a |> WRITE 'o.jsonl' OPTIONS (mode = 'overwrite')"
+            "FROM 'late.jsonl' |> WHERE b >= 'x' |> SELECT a "
+            "|> WRITE 'o.jsonl' OPTIONS (mode = 'overwrite')"
         )
         assert read(folder / "o.jsonl")[-2:] == [{"a": "59999"}, {"a": "late"}]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from zql.errors import UsageError
 from zql.settings_text import parse_bytes
 

@@ -208,7 +208,7 @@ class Method(Expr):
 
 @node
 class Lambda(Expr):
-    """`lambda x, y: body`, only as an argument; its parameters are `Name`s, bound to `Variable`s."""
+    """`lambda x, y: body`, only as an argument; its parameters are bound to `Variable`s."""
 
     parameters: tuple[str, ...]
     body: Expr
