@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from zql.errors import Interrupted, RunError
 from zql.execution.offload import Helper
@@ -32,7 +33,11 @@ _SESSION = (
 )
 
 
-READERS = {"jsonl": "READ_JSON", "csv": "READ_CSV", "tsv": "READ_CSV"}
+READERS = {
+    "jsonl": ("READ_JSON", "READ_JSON_OBJECTS"),
+    "csv": ("READ_CSV",),
+    "tsv": ("READ_CSV",),
+}
 """How a profile calls those readers of formats that hand over every row."""
 
 
@@ -83,6 +88,7 @@ class Engine:
         self._own_folder = folder is None
         self._connection: Any = None
         self._root: Engine = self
+        self._cursors: WeakSet[Engine] = WeakSet()
         self._helper = Helper(offload)
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._mode = threading.Lock()
@@ -203,9 +209,12 @@ class Engine:
             connection.register_filesystem(filesystem)
 
     def interrupt(self) -> None:
-        """Stops what runs on this connection; from any thread."""
-        if self._connection is not None:
-            self._connection.interrupt()
+        """Stops what runs on this connection, and on its cursors; from any thread."""
+        cursors = list(self._cursors) if self._root is self else []
+        for engine in (self, *cursors):
+            connection = engine._connection  # noqa: SLF001 - of the same class
+            if connection is not None:
+                connection.interrupt()
 
     def close(self) -> None:
         """Closes the connection and removes the spill folder if this engine made it."""

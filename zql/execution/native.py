@@ -154,7 +154,7 @@ class NativeStage:
     def _count(self, engine: Engine, input: Input | None) -> int:
         """Rows that the readers handed over."""
         scans = self.scans
-        readers = {READERS[scan.format] for scan in scans if scan.format in READERS}
+        readers = {name for scan in scans for name in READERS.get(scan.format, ())}
         count = engine.rows_scanned(readers) if readers else 0
         parquet = [scan for scan in scans if scan.format not in READERS]
         if not parquet:

@@ -150,9 +150,9 @@ class Pipeline:
     def _rows_read(self, engine: Engine) -> int:
         if not isinstance(self._stage.source, Scan):
             return 0
-        reader = READERS.get(self._stage.source.format)
-        if reader is not None:
-            return engine.rows_scanned({reader})
+        readers = READERS.get(self._stage.source.format)
+        if readers is not None:
+            return engine.rows_scanned(readers)
         split = self._input
         if isinstance(split, Split) and split.start is not None and split.stop is not None:
             return split.stop - split.start

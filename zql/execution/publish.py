@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -30,7 +31,7 @@ class Publisher:
     ) -> None:
         """`fingerprint` stands for plan and input; remote files wait in the folder `staging`."""
         self.target = target
-        self.prefix = f".zql-{os.urandom(8).hex()}-"
+        self.prefix = f"{_own_prefix()}{os.getpid()}-{os.urandom(6).hex()}-"
         self._fingerprint = fingerprint
         self._staging = staging
         self._storage_options = storage_options
@@ -95,6 +96,7 @@ class Publisher:
         if folder not in self._folders:
             self._folders.add(folder)
             self._make(folder)
+            _remove_stale(folder)
         return folder
 
     def publish(
@@ -169,3 +171,20 @@ class Publisher:
     def _size(self, path: str) -> int:
         found = files.stat_file(path, self._storage_options)
         return found.size if found is not None else -1
+
+
+def _own_prefix() -> str:
+    """How names of unpublished files begin that a process on this machine writes."""
+    return f".zql-{zlib.crc32(os.uname().nodename.encode()):08x}-"
+
+
+def _remove_stale(folder: str) -> None:
+    """Removes what processes of this machine left unpublished that were killed."""
+    if not os.path.isdir("/proc/self"):
+        return
+    prefix = _own_prefix()
+    with suppress(OSError):
+        for name in os.listdir(folder or "."):
+            pid = name[len(prefix) :].partition("-")[0]
+            if name.startswith(prefix) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+                files.discard(os.path.join(folder, name))

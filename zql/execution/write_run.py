@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from zql.execution.run import Run
     from zql.execution.sources import Input
 
+_WORTH_PARTS = 2
+
 Written = tuple[list[WrittenFile], list[WrittenFile]]
 """Files that were written, and files that were there already and stay."""
 
@@ -104,10 +106,7 @@ class WriteRun:
         part = self._output(path, format_.part_compression(output.compression))
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
-        joined = join_files(parts, _columns(stage), output, output.path(len(parts)))
-        for file in parts:
-            os.unlink(file.path)
-        return self._publish([(path, joined)])
+        return self._publish([(path, self._joined(parts, _columns(stage), output))])
 
     # ---- SQL -----------------------------------------------------------------------------------
 
@@ -126,9 +125,34 @@ class WriteRun:
             if kept:
                 return self._publish([], list(kept.values()))
             began = time.perf_counter()
-            file = native.write(self._output(path))
+            file = self._whole(stage, native, path)
             self._run.report(stage, "native", 1, file.rows, began, native.records_in)
             return self._publish([(path, file)])
+
+    def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
+        """One file: by one COPY, or in parts at a time where DuckDB cannot write it."""
+        output = self._output(path)
+        format_ = registry.by_name(output.format)
+        columns = output.columns(native.columns)
+        options = dict(output.options)
+        scans = native.scans
+        by_copy = format_.copy("SELECT 1", columns, options, output.compression) is not None
+        if by_copy or not stage.row_local or len(scans) != 1:
+            return native.write(output)
+        inputs = self._splits(scans[0])
+        if len(inputs) < _WORTH_PARTS:
+            return native.write(output)
+        part = self._output(path, format_.part_compression(output.compression))
+        parts = native.write_parts([(part, n, one) for n, one in enumerate(inputs)])
+        return self._joined(parts, native.columns, output)
+
+    def _joined(
+        self, parts: Sequence[KeptFile], columns: Sequence[Column], output: FileOutput
+    ) -> KeptFile:
+        joined = join_files(parts, columns, output, output.path(len(parts)))
+        for file in parts:
+            os.unlink(file.path)
+        return joined
 
     def _shard_splits(self, stage: Stage, native: NativeStage, inputs: Sequence[Input]) -> Written:
         """Each split of the scan gives a shard."""
