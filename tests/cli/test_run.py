@@ -13,8 +13,8 @@ import pytest
 ROWS = "FROM (VALUES (1, 'a', [1, 2]), (2, NULL, [])) AS t(n, s, l)"
 
 AS_TEXT = {
-    "csv": 'n,s,l\n1,a,"[1, 2]"\n2,,[]\n',
-    "tsv": "n\ts\tl\n1\ta\t[1, 2]\n2\t\t[]\n",
+    "csv": 'n,s,l\n1,a,"[1,2]"\n2,,[]\n',
+    "tsv": "n\ts\tl\n1\ta\t[1,2]\n2\t\t[]\n",
     "json": '[\n  {"n":1,"s":"a","l":[1,2]},\n  {"n":2,"s":null,"l":[]}\n]\n',
     "jsonl": '{"n":1,"s":"a","l":[1,2]}\n{"n":2,"s":null,"l":[]}\n',
     "markdown": "| n | s | l |\n|--:|---|---|\n| 1 | a | [1, 2] |\n| 2 |  | [] |\n",
@@ -135,6 +135,31 @@ def test_binary_and_packed_files(zql, tmp_path):
     assert (tmp_path / "odd.name").read_text() == AS_TEXT["csv"]
 
 
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.parquet"])
+def test_a_file_is_what_write_makes(zql, tmp_path, name):
+    zql("-c", ROWS, "-o", f"a-{name}")
+    zql("-c", f"{ROWS} |> WRITE 'b-{name}'")
+    assert (tmp_path / f"a-{name}").read_bytes() == (tmp_path / f"b-{name}").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.json"])
+def test_a_link_stays_a_link(zql, tmp_path, name):
+    (tmp_path / name).symlink_to("real")
+    zql("-c", "FROM range(1)", "-o", name)
+    assert (tmp_path / name).is_symlink()
+    assert (tmp_path / "real").read_text()
+
+
+def test_standard_output_is_a_place_too(zql):
+    assert zql("-c", "FROM range(1)", "-o", "-", "--csv").stdout == "range\n0\n"
+    command = f'{sys.executable} -m zql -c "FROM range(2)" --csv -o'
+    for place in ("/dev/stdout", "/dev/fd/1", ">(cat)"):
+        done = subprocess.run(
+            ["bash", "-c", f"{command} {place} | cat"], capture_output=True, text=True, check=True
+        )
+        assert (done.stdout, done.stderr) == ("range\n0\n1\n", "")
+
+
 def test_an_empty_result_is_a_file_with_its_columns(zql):
     zql("-c", ROWS + " |> WHERE n > 5", "-o", "o.parquet")
     assert pq.read_schema("o.parquet").names == ["n", "s", "l"]
@@ -155,9 +180,9 @@ def test_a_file_takes_exactly_one_result_or_stays_as_it_was(zql, tmp_path, args)
 
 
 def test_a_file_in_a_folder_that_is_not_there(zql):
-    done = zql("-c", "FROM range(1)", "-o", "no/o.csv")
+    done = zql("-c", "FROM range(1)", "-o", "no/o.json")
     assert done.returncode == 1
-    assert "cannot write no/o.csv: No such file or directory" in done.stderr
+    assert "cannot write no/o.json: No such file or directory" in done.stderr
 
 
 def test_what_was_written_is_told_on_stderr(zql, tmp_path):

@@ -13,6 +13,7 @@ from zql.display.style import style_for
 from zql.errors import Interrupted, ZqlError
 
 if TYPE_CHECKING:
+    from zql.cli.result_file import ResultFile
     from zql.session import Session
 
 
@@ -73,10 +74,15 @@ def run(settings: Settings, files: Sequence[str]) -> int:
 def _run(settings: Settings, files: Sequence[str]) -> int:
     from zql.cli.output import Output
 
-    output = Output(settings)
+    scripts = read_scripts(settings, files)
+    file = None
+    if settings.output in ("-", "/dev/stdout"):
+        settings.output = None
+    if settings.output and not settings.dry_run:
+        scripts, file = _redirected(scripts, settings.output, settings.format)
+    output = Output(settings, file)
     error: ZqlError | None = None
     try:
-        scripts = read_scripts(settings, files)
         params = Params(read_params(settings), scripts)
         with open_session(settings) as session:
             for script in scripts:
@@ -98,6 +104,18 @@ def _run(settings: Settings, files: Sequence[str]) -> int:
     finally:
         output.close(error)
     return 0
+
+
+def _redirected(
+    scripts: list[Script], path: str, format: str | None
+) -> tuple[list[Script], ResultFile | None]:
+    """The scripts writing their one result to `path`, or the file that takes it from here."""
+    from zql.cli.result_file import WRITTEN, ResultFile, format_of, is_special, write_into
+
+    chosen = format_of(path, format)
+    scripts = write_into(scripts, path, chosen)
+    by_us = chosen not in WRITTEN or is_special(path)
+    return scripts, ResultFile(path, chosen) if by_us else None
 
 
 def explain(settings: Settings, files: Sequence[str], level: str) -> int:

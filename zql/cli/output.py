@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 class Output:
     """Takes the results of statements one after another, and prints them as the settings say."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, file: ResultFile | None = None) -> None:
+        """`file` takes the rows, and nothing of them is printed; raises UsageError."""
         self._settings = settings
         self._screen = Screen(no_color=settings.no_color)
         self._format = settings.format or ("table" if self._screen.terminal else "jsonl")
         self._printed = 0
-        self._file = _open_file(settings)
+        self._file = file
         self._record = _open_record(settings)
         if self._format in BINARY and self._screen.terminal and not self._file and not self._record:
             raise UsageError(
@@ -90,8 +91,9 @@ class Output:
         """Publishes the file of `-o`, prints the object of `--json`."""
         if self._file:
             self._file.publish()
-            if not self._settings.quiet:
-                complain(self._file.summary())
+            summary = self._file.summary()
+            if summary and not self._settings.quiet:
+                complain(summary)
         if self._record:
             self._print_record(self._record.finished())
 
@@ -105,14 +107,6 @@ class Output:
     def _print_record(self, record: dict[str, Any]) -> None:
         self._screen.write((json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode())
         self._screen.flush()
-
-
-def _open_file(settings: Settings) -> ResultFile | None:
-    if settings.output is None:
-        return None
-    from zql.cli.result_file import ResultFile
-
-    return ResultFile(settings.output, settings.format)
 
 
 def _open_record(settings: Settings) -> RunRecord | None:

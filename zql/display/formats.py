@@ -1,7 +1,7 @@
 """Results as streams for programs: CSV, TSV, JSON, JSONL, Markdown, Arrow and Parquet.
 
-Values become text in DuckDB, so that a number or a nested value looks here as it does in a file
-that DuckDB writes. Everything is UTF-8 with LF line ends, and only a chunk of rows is held.
+CSV, TSV and JSONL are the very lines that WRITE puts into files. Everything is UTF-8 with LF line
+ends, and only a chunk of rows is held.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
 from zql.display.text import is_numeric, safe_text
+from zql.errors import RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +59,9 @@ class ResultRows(TextRows, Protocol):
     def json_rows(self, limit: int) -> Sequence[str]:
         """The next rows as JSON objects on one line each; none at the end."""
 
+    def delimited_rows(self, delimiter: str, limit: int) -> Sequence[str]:
+        """The next rows as lines of CSV without their ends; none at the end."""
+
     def arrow_schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
 
@@ -66,21 +70,14 @@ class ResultRows(TextRows, Protocol):
 
 
 def _delimited(delimiter: str) -> Callable[[ResultRows, IO[bytes]], None]:
-    special = (delimiter, '"', "\n", "\r")
-
-    def field(value: str | None) -> str:
-        if value is None:
-            return ""
-        # An empty text in quotes and an empty NULL stay two things.
-        if value and not any(char in value for char in special):
-            return value
-        return '"' + value.replace('"', '""') + '"'
-
     def write(rows: ResultRows, out: IO[bytes]) -> None:
-        out.write((delimiter.join(map(field, rows.names)) + "\n").encode())
-        while chunk := rows.text_rows(_CHUNK):
-            lines = (delimiter.join(map(field, row)) + "\n" for row in chunk)
-            out.write("".join(lines).encode("utf-8", "surrogatepass"))
+        from zql.storage.delimited_write import header
+        from zql.storage.format import WriteColumn
+
+        names = [WriteColumn("", name, "VARCHAR") for name in rows.names]
+        out.write(header(names, {"delimiter": delimiter, "quote": '"'}))
+        while chunk := rows.delimited_rows(delimiter, _CHUNK):
+            out.write(("\n".join(chunk) + "\n").encode())
 
     return write
 
@@ -130,11 +127,19 @@ def _arrow_file(rows: ResultRows, out: IO[bytes]) -> None:
 
 
 def _parquet(rows: ResultRows, out: IO[bytes]) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(out, rows.arrow_schema(), compression="zstd") as writer:
-        for batch in rows.batches():
-            writer.write_batch(batch)
+    try:
+        with pq.ParquetWriter(out, rows.arrow_schema(), compression="zstd") as writer:
+            for batch in rows.batches():
+                writer.write_batch(batch)
+    except pa.ArrowNotImplementedError as error:
+        raise RunError(
+            f"parquet cannot hold a column of this result: {error}",
+            code="R751",
+            hint="CAST it to VARCHAR",
+        ) from None
 
 
 WRITERS: dict[str, Callable[[ResultRows, IO[bytes]], None]] = {

@@ -10,11 +10,13 @@ from zql.errors import ZqlError
 from zql.execution import kinds
 from zql.execution.engine import ArrowStream, Engine, EngineError
 from zql.execution.kinds import Kind
-from zql.expr.sql import quote_identifier, quote_literal
+from zql.expr.sql import quote_identifier
 from zql.schema import DataType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from zql.storage.format import WriteColumn
 
 _BATCH_ROWS = 65_536
 _AS_TEXT = frozenset({"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM"})
@@ -52,13 +54,24 @@ class RowStream:
     def text_rows(self, limit: int) -> list[tuple[str | None, ...]]:
         """The next rows with values as text, `limit` at most; none at the end."""
         items = (f"CAST({quote_identifier(c)} AS VARCHAR)" for c, _, _ in self._columns)
-        return self._fetch(", ".join(items), limit)
+        return self._fetch(lambda select: f"SELECT {', '.join(items)} FROM ({select})", limit)
 
     def json_rows(self, limit: int) -> list[str]:
-        """The next rows as JSON objects without line breaks, `limit` at most; none at the end."""
-        pairs = (f"{quote_literal(n)}, {quote_identifier(c)}" for c, n, _ in self._columns)
-        item = f"CAST(json_object({', '.join(pairs)}) AS VARCHAR)"
-        return [row[0] for row in self._fetch(item, limit)]  # type: ignore[misc]
+        """The next rows as JSON objects without line breaks, `limit` at most; none at the end.
+
+        They are what WRITE puts into files; NaN and infinity, which JSON lacks, are texts.
+        """
+        from zql.storage.jsonl_write import output_sql
+
+        columns, options = self._written(), {"nan": "text"}
+        return self._lines(lambda select: output_sql(select, columns, options, "''"), limit)
+
+    def delimited_rows(self, delimiter: str, limit: int) -> list[str]:
+        """The next rows as WRITE puts them into CSV, without line ends; none at the end."""
+        from zql.storage.delimited_write import output_sql
+
+        columns, options = self._written(), {"delimiter": delimiter, "quote": '"'}
+        return self._lines(lambda select: output_sql(select, columns, options, "''"), limit)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """All rows as Arrow batches."""
@@ -97,13 +110,23 @@ class RowStream:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _fetch(self, items: str, limit: int) -> list[tuple[str | None, ...]]:
+    def _written(self) -> list[WriteColumn]:
+        from zql.storage.format import WriteColumn
+
+        return [WriteColumn(*column) for column in self._columns]
+
+    def _lines(self, form: Callable[[str], str], limit: int) -> list[str]:
+        return [row[0] or "" for row in self._fetch(form, limit)]
+
+    def _fetch(self, form: Callable[[str], str], limit: int) -> list[tuple[str | None, ...]]:
+        """The next rows of the SELECT in a form, which stays the one of the first call."""
         if not self._columns:
             return []
         with self._errors():
             if not self._opened:
+                # Nothing else can be done on a connection with an open result, not even tidying up.
                 self._stack.callback(self._engine.abandon)
-                self._engine.open(f"SELECT {items} FROM (\n{self._select}\n)")
+                self._engine.open(form(f"\n{self._select}\n"))
                 self._opened = True
             return self._engine.fetch(limit)
 
