@@ -42,14 +42,17 @@ class Mode:
     name: str
     python: bool = False
     workers: int | None = None
+    split_size: int = 0
 
 
 MODES = (
     Mode("native"),
     Mode("python", python=True),
-    Mode("python, 1 worker", python=True, workers=1),
-    Mode("python, 2 workers", python=True, workers=2),
+    Mode("python, 1 worker", python=True, workers=1, split_size=24),
+    Mode("python, 2 workers", python=True, workers=2, split_size=20_000),
 )
+LARGE = {"J03"}
+"""Cases whose files would be thousands of tasks of 24 bytes."""
 
 
 @pytest.fixture(scope="module", params=MODES, ids=lambda mode: mode.name)
@@ -62,7 +65,7 @@ def session(mode):
     with Session(workers=mode.workers) as made:
         if mode.workers is not None:
             # Small inputs go to the pool too, and are cut into several tasks.
-            made.settings = replace(made.settings, inline_bytes=0, split_size=24)
+            made.settings = replace(made.settings, inline_bytes=0, split_size=mode.split_size)
         yield made
 
 
@@ -86,7 +89,7 @@ def text_of(case_id: str, mode: Mode) -> str | None:
         return None if calls else script.replace("<way>", "")
     if calls:
         return script
-    if case_id not in WAYS:
+    if case_id not in WAYS or (case_id in LARGE and mode.split_size == 24):
         return None
     parts = [part.partition(":") for part in WAYS[case_id].split(", ")]
     way = "|> SET " + ", ".join(f"{c} = same.{f or 'same'}({c})" for c, _, f in parts)
@@ -420,13 +423,24 @@ def test_s11_the_locale_does_not_matter(folder):
     assert printed(done) == CASES["S11"]["check"]["rows"]
 
 
+def test_r01_a_function_that_takes_too_much_memory(folder):
+    put("R01", folder)
+    (folder / "job.zql").write_text(SCRIPTS["R01"])
+    before = snapshot()
+    done = zql("run", "job.zql", "--workers", "2", "--memory", "512MB")
+    assert done.returncode == 1, done.stderr
+    for text in CASES["R01"]["check"]["error"]:
+        assert text in done.stderr
+    assert snapshot() == before
+
+
 def test_r03_a_worker_that_dies_once(folder):
     put("R03", folder)
     (folder / "job.zql").write_text(SCRIPTS["R03"])
     done = zql("run", "job.zql", "--workers", "2", "--json", env={"ZQL_TEST_DIR": str(folder)})
     assert done.returncode == 0, done.stderr
     rows = [r["a"] for path in sorted(folder.glob("out/*.jsonl")) for r in lines(path)]
-    assert rows == [1, 2, 3, 4]
+    assert rows == [0, 1, 2, 3]
     assert (folder / "died").exists()
 
 
@@ -465,7 +479,7 @@ def test_r11_an_interrupt_ends_a_run(folder):
     assert not [p for p in folder.rglob("*") if "tmp" in p.name]
     assert not list((folder / "work").iterdir())
     assert not members(process.pid)
-    done = zql("run", "job.zql", "--workers", "2")
+    done = zql("run", "job.zql", "--workers", "4")
     assert done.returncode == 0, done.stderr
     rows = [r["a"] for path in sorted(folder.glob("out/*.jsonl")) for r in lines(path)]
     assert rows == [0, 1, 2, 3]
@@ -541,8 +555,8 @@ def test_deep_scripts(name, folder):
     started = time.monotonic()
     done = zql("check", f"{name}.zql")
     assert time.monotonic() - started < 10
-    assert done.returncode in (0, 2), done.stderr
+    assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
     if done.returncode:
-        assert "deep" in done.stderr
-        assert f"{name}.zql:" in done.stderr
+        assert "deep" in done.stdout
+        assert f"{name}.zql:" in done.stdout

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -220,5 +219,5 @@ def test_longer_pipelines(session, tmp_path, monkeypatch, clauses, rows, files, 
     write_table(tmp_path, rows, files)
     prepare(session, tmp_path)
     session.disabled = frozenset(disabled)
-    session.settings = replace(session.settings, split_size=split)
+    session.set("split_size", split)
     check(session, clauses, rows)
