@@ -159,21 +159,43 @@ class ErrorList(ZqlError):
 
 
 def excerpt(span: Span, label: str = "") -> list[str]:
-    """The source lines of a span with carets under it, a bar at the left."""
+    """The source lines of a span with carets under it, a bar at the left.
+
+    Of a line too long for a terminal only the part around the span is shown.
+    """
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)
     width = len(str(line))
     out = []
     if line > 1 and span.source.line(line - 1).strip():
-        out.append(f"  {line - 1:>{width}} | {masked(span.source.line(line - 1))}")
-    text = masked(span.source.line(line))
+        before = masked(span.source.line(line - 1))
+        out.append(f"  {line - 1:>{width}} | {_around(before, 0)[0]}")
+    whole = masked(span.source.line(line))
+    stop = end_column if end_line == line else len(whole) + 1
+    text, left_out = _around(whole, column - 1)
     out.append(f"  {line:>{width}} | {text}")
-    stop = end_column if end_line == line else len(text) + 1
-    pad = "".join("\t" if char == "\t" else " " * _columns(char) for char in text[: column - 1])
-    marked = text[column - 1 : stop - 1]
+    pad = "".join("\t" if c == "\t" else " " * _columns(c) for c in text[: column - 1 - left_out])
+    marked = text[column - 1 - left_out : stop - 1 - left_out]
     carets = "^" * max(1, len(marked) if marked.isascii() else sum(map(_columns, marked)))
     out.append(f"  {'':>{width}} | {pad}{carets}{' ' + label if label else ''}")
     return out
+
+
+_LONGEST_LINE = 160
+_BEFORE = 50
+
+
+def _around(text: str, place: int) -> tuple[str, int]:
+    """The part of a long line around a place, and how far its characters have moved left."""
+    if len(text) <= _LONGEST_LINE:
+        return text, 0
+    start = max(0, min(place - _BEFORE, len(text) - _LONGEST_LINE))
+    part = text[start : start + _LONGEST_LINE]
+    if start:
+        part = "…" + part[1:]
+    if start + _LONGEST_LINE < len(text):
+        part = part[:-1] + "…"
+    return part, start
 
 
 def _columns(char: str) -> int:

@@ -216,6 +216,13 @@ def test_the_record_holds_rows_and_the_error(zql):
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize("name", ["o.json", "o.jsonl"])
+def test_a_record_beside_a_file(zql, tmp_path, name):
+    done = zql("-c", "FROM range(3)", "-o", name, "--json")
+    assert json.loads(done.stdout)["ok"] is True
+    assert '{"range":2}' in (tmp_path / name).read_text()
+
+
 def test_errors_stand_on_stderr_with_a_caret(zql):
     done = zql("-c", "FROM range(3)\n|> WHERE rnage > 1")
     assert (done.returncode, done.stdout) == (2, "")

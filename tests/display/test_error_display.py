@@ -92,6 +92,18 @@ def test_carets_stand_below_wide_characters(text, word, carets):
     assert error.snippet.split("\n")[-1] == "    | " + carets
 
 
+@pytest.mark.parametrize("before", [0, 30, 60, 500])
+@pytest.mark.parametrize("after", [0, 100, 500])
+def test_of_a_long_line_the_part_around_the_mistake_is_shown(before, after):
+    text = "a " * before + "wrong" + " b" * after
+    start = 2 * before
+    error = BindError("wrong", code="N201", span=Span(Source("x", text), start, start + 5))
+    line, carets = error.snippet.split("\n")
+    assert len(line) <= 170
+    assert line[carets.index("^") :].startswith("wrong")
+    assert carets.count("^") == 5
+
+
 def test_a_list_of_errors_is_taken_apart():
     errors = [unknown_column(), unknown_column()]
     assert flat(ErrorList(errors)) == errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zql.cli.options import Settings
@@ -39,6 +40,10 @@ class Output:
 
     def show(self, result: StatementResult) -> None:
         """Prints one result, or puts it where `-o` or `--json` want it."""
+        if result.rows is not None and self._file:
+            with result.rows as rows:
+                self._file.write(rows)
+            result = replace(result, rows=None)
         if self._record:
             self._record.add(result, self._settings.max_rows)
         elif result.rows is not None:
@@ -66,11 +71,8 @@ class Output:
 
     def _show_rows(self, rows: RowStream) -> None:
         with rows:
-            if self._file:
-                self._file.write(rows)
-            else:
-                self._separate()
-                self._screen.rows(rows, self._format, self._settings.max_rows)
+            self._separate()
+            self._screen.rows(rows, self._format, self._settings.max_rows)
 
     def _report(self, result: RunReport) -> None:
         """What a run wrote and how long it took; stdout keeps results only when piped."""
