@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import (
-    delimited_evidence,
-    delimited_failures,
-    delimited_read,
-    delimited_text,
-    delimited_write,
-    lines,
-    scan,
-)
+from zql.storage import scan
 from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
@@ -80,6 +72,8 @@ class DelimitedFormat:
         columns: Sequence[str] | None = None,
     ) -> Schema:
         """See `Format`. Text unless every value of a column is a plain number, or true or false."""
+        from zql.storage import delimited_evidence, delimited_read
+
         dialect = self.dialect(options)
         headers = {file: delimited_read.header(file, dialect) for file in files}
         if "columns" in options and options.get("on_new_column") != "ignore":
@@ -137,6 +131,8 @@ class DelimitedFormat:
         number_rows: bool = False,
     ) -> Iterator[Source]:
         """See `Format`."""
+        from zql.storage import delimited_text
+
         with delimited_text.readable(scan.files_of(source), self.dialect(options)) as found:
             yield Split(found[0]) if isinstance(source, Split) else found
 
@@ -148,6 +144,8 @@ class DelimitedFormat:
         engine: SqlEngine,
     ) -> str:
         """See `Format`."""
+        from zql.storage import delimited_evidence, delimited_read
+
         dialect = self.dialect(options)
         headers = {file: delimited_read.header(file, dialect) for file in scan.files_of(source)}
         found = [file for file, names in headers.items() if names]
@@ -163,6 +161,8 @@ class DelimitedFormat:
         self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
     ) -> str:
         """See `Format`: lines as one column of text."""
+        from zql.storage import delimited_write
+
         return delimited_write.output_sql(query, columns, self.dialect(options))
 
     def copy(
@@ -173,6 +173,8 @@ class DelimitedFormat:
         compression: str | None,
     ) -> Copy | None:
         """See `Format`: of plain files only, since packed ones would have other bytes."""
+        from zql.storage import delimited_write, lines
+
         if compression not in {None, "none"}:
             return None
         select = delimited_write.copy_sql(query, columns, self.dialect(options))
@@ -187,6 +189,8 @@ class DelimitedFormat:
         compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
+        from zql.storage import delimited_write, lines
+
         head = delimited_write.header(columns, self.dialect(options))
         return lines.LineWriter(path, compression, options.get("compression_level"), head)
 
@@ -199,6 +203,8 @@ class DelimitedFormat:
         compression: str | None,
     ) -> None:
         """See `Format`."""
+        from zql.storage import delimited_write, lines
+
         head = delimited_write.header(columns, self.dialect(options))
         lines.concatenate(parts, target, compression, options.get("compression_level"), len(head))
 
@@ -210,6 +216,8 @@ class DelimitedFormat:
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
     ) -> StorageError | None:
         """See `Format`."""
+        from zql.storage import delimited_failures
+
         return delimited_failures.explain(files, self.dialect(options), message)
 
 

@@ -10,7 +10,7 @@ from typing import IO
 
 from zql.errors import StorageError
 from zql.schema import InputFile
-from zql.storage import compression, packed_check, remote
+from zql.storage import compression, remote
 from zql.storage.listing import listing_of, local_path, not_found, unreadable
 from zql.storage.remote import Options, filesystem, protocol, shown, without_secrets
 
@@ -89,6 +89,8 @@ def readable(inputs: Sequence[InputFile], options: Options) -> Iterator[list[Inp
 
     Raises `StorageError` for packed files that are damaged or cut off.
     """
+    from zql.storage import packed_check
+
     packed_check.check(inputs, options.get("compression"))
     with ExitStack() as stack:
         found = []

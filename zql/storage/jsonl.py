@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, did_you_mean, nearest
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import (
-    compression,
-    files,
-    inference,
-    jsonl_evidence,
-    jsonl_failures,
-    jsonl_read,
-    jsonl_sample,
-    jsonl_write,
-    lines,
-    scan,
-    schema_cache,
-)
+from zql.storage import compression, files, inference, jsonl_read, scan, schema_cache
 from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
@@ -66,6 +54,8 @@ class JsonlFormat:
         columns: Sequence[str] | None = None,
     ) -> Schema:
         """See `Format`. Keys are matched exactly."""
+        from zql.storage import jsonl_evidence
+
         if "columns" in options:
             return self._declared(files, options, engine)
         known = jsonl_evidence.known_of(files, options, engine, columns)
@@ -87,6 +77,8 @@ class JsonlFormat:
         self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
     ) -> Schema:
         """The columns of a `columns` option; `StorageError` for files that have others."""
+        from zql.storage import jsonl_evidence
+
         types = scan.canonical_types(options["columns"], engine)
         rest = options.get("rest")
         if rest is not None:
@@ -117,6 +109,8 @@ class JsonlFormat:
         self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
     ) -> Sample | None:
         """See `Format`. None also when the cache knows all: then a schema costs nothing."""
+        from zql.storage import jsonl_sample
+
         if {"columns", "sample_size", "on_bad_line", "max_line_bytes"} & set(options):
             return None
         known = [schema_cache.load(file, _reader(options)) for file in files]
@@ -194,6 +188,8 @@ class JsonlFormat:
         self, query: str, columns: Sequence[WriteColumn], options: Mapping[str, Any]
     ) -> str:
         """See `Format`: lines as one column of text."""
+        from zql.storage import jsonl_write
+
         return jsonl_write.output_sql(query, columns, options)
 
     def copy(
@@ -204,6 +200,8 @@ class JsonlFormat:
         compression: str | None,
     ) -> Copy | None:
         """See `Format`: of plain files only, since packed ones would have other bytes."""
+        from zql.storage import jsonl_write, lines
+
         if compression not in {None, "none"}:
             return None
         return Copy(jsonl_write.output_sql(query, columns, options, "''"), lines.COPY_OPTIONS)
@@ -217,6 +215,8 @@ class JsonlFormat:
         compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
+        from zql.storage import lines
+
         return lines.LineWriter(path, compression, options.get("compression_level"))
 
     def concatenate(
@@ -228,6 +228,8 @@ class JsonlFormat:
         compression: str | None,
     ) -> None:
         """See `Format`."""
+        from zql.storage import lines
+
         lines.concatenate(parts, target, compression, options.get("compression_level"))
 
     def part_compression(self, compression: str | None) -> str | None:
@@ -238,6 +240,8 @@ class JsonlFormat:
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
     ) -> StorageError | None:
         """See `Format`."""
+        from zql.storage import jsonl_failures
+
         return jsonl_failures.explain(files, options, message)
 
 
@@ -271,6 +275,8 @@ def _confirmed(
 
 def _reader(options: Mapping[str, Any]) -> str:
     """What decides how lines are read, for the schema cache; not how long they may be."""
+    from zql.storage import jsonl_evidence
+
     return schema_cache.fingerprint(options, jsonl_evidence.READER_OPTIONS)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import StorageError
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import failures, parquet_join, parquet_write, remote, scan, widening
+from zql.storage import remote, scan
 from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
@@ -47,6 +47,8 @@ class ParquetFormat:
         columns: Sequence[str] | None = None,
     ) -> Schema:
         """See `Format`; read from the footers alone."""
+        from zql.storage import widening
+
         tables = _footers(files, engine)
         merged: dict[str, str] = {}
         for file in files:
@@ -126,6 +128,8 @@ class ParquetFormat:
         options: Mapping[str, Any],
     ) -> str:
         """See `Format`."""
+        from zql.storage import parquet_write
+
         return parquet_write.output_sql(query, columns)
 
     def copy(
@@ -147,6 +151,8 @@ class ParquetFormat:
         compression: str | None,
     ) -> RowWriter:
         """See `Format`."""
+        from zql.storage import parquet_write
+
         return parquet_write.ParquetWriter(path, columns, schema, options, compression)
 
     def concatenate(
@@ -158,6 +164,8 @@ class ParquetFormat:
         compression: str | None,
     ) -> None:
         """See `Format`: row groups are copied as they are."""
+        from zql.storage import parquet_join
+
         parquet_join.concatenate(parts, target)
 
     def part_compression(self, compression: str | None) -> str | None:
@@ -168,6 +176,8 @@ class ParquetFormat:
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
     ) -> StorageError | None:
         """See `Format`."""
+        from zql.storage import failures
+
         named = failures.suspects(files, message)
         if len(named) == len(files) and len(files) > 1:
             return None

@@ -7,10 +7,10 @@ changed file costs one file's scan. A cache file that cannot be read counts as n
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -114,8 +114,13 @@ def _remember(key: tuple[str, str, int, str], known: Known) -> None:
 
 def _name(key: tuple[str, str, int, str]) -> str:
     # By path, not by version: a new version takes the place of the old one.
-    digest = hashlib.sha256(f"{key[0]}\n{key[1]}".encode()).hexdigest()
-    return f"files/{digest[:40]}.json"
+    return f"files/{_digest(f'{key[0]}{chr(10)}{key[1]}')}.json"
+
+
+def _digest(text: str) -> str:
+    """A short name for a text. What is kept under it says itself what it is of."""
+    data = text.encode("utf-8", "surrogatepass")
+    return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}{len(data):x}"
 
 
 def _from_disk(key: tuple[str, str, int, str]) -> Known:
@@ -152,30 +157,33 @@ def confirm(
 ) -> None:
     """Keeps the types that a query over every row of the files has verified, for these files."""
     known = {**confirmed(files, reader)[0], **types}
-    key = _dataset_key(files, reader)
-    if key is None or not all(map(_settled, files)):
+    listing = _listing(files, reader)
+    if listing is None or not all(map(_settled, files)):
         return
-    content = {"layout": _LAYOUT, "types": known, "line_bytes": line_bytes}
-    write_cached(key, json.dumps(content, separators=(",", ":")).encode())
+    content = {"layout": _LAYOUT, "of": listing, "types": known, "line_bytes": line_bytes}
+    write_cached(_set_name(listing), json.dumps(content, separators=(",", ":")).encode())
 
 
 def confirmed(files: Sequence[InputFile], reader: str) -> tuple[dict[str, DataType], int | None]:
     """The types that `confirm` kept for these very versions of these files, and a line length."""
-    key = _dataset_key(files, reader)
-    data = read_cached(key) if key else None
+    listing = _listing(files, reader)
+    data = read_cached(_set_name(listing)) if listing else None
     if data is None:
         return {}, None
     try:
         content = json.loads(data)
-        if content["layout"] != _LAYOUT:
+        if content["layout"] != _LAYOUT or content["of"] != listing:
             return {}, None
         return {str(n): str(t) for n, t in content["types"].items()}, int(content["line_bytes"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}, None
 
 
-def _dataset_key(files: Sequence[InputFile], reader: str) -> str | None:
+def _listing(files: Sequence[InputFile], reader: str) -> list[list[Any]] | None:
     if not all(file.version for file in files):
         return None
-    listing = json.dumps([_key(file, reader) for file in files])
-    return f"sets/{hashlib.sha256(listing.encode()).hexdigest()[:40]}.json"
+    return [list(_key(file, reader)) for file in files]
+
+
+def _set_name(listing: list[list[Any]]) -> str:
+    return f"sets/{_digest(json.dumps(listing))}.json"
