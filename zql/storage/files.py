@@ -75,12 +75,21 @@ def _anonymous() -> tuple[int, str]:
 
 
 def count_lines(file: InputFile, stop: int) -> int:
-    """The number of lines before byte `stop` that hold more than white space."""
-    count, rest = 0, b""
+    """The number of lines before byte `stop`, a line start, that hold more than white space."""
+    import re
+
+    perhaps_blank = re.compile(rb"\n[ \t\r\n]")
+    blank = re.compile(rb"\n[ \t\r]*(?=\n)")
+    count, before = 0, b"\n"
     for chunk in read_range(file, 0, stop):
-        *lines, rest = (rest + chunk).split(b"\n")
-        count += sum(not line.isspace() and line != b"" for line in lines)
-    return count + (rest.strip() != b"")
+        data = before + chunk
+        count += chunk.count(b"\n")
+        if perhaps_blank.search(data):
+            count -= len(blank.findall(data))
+        # What may be the beginning of a blank line is looked at again with what follows it.
+        tail = data[data.rfind(b"\n") :]
+        before = tail if tail.isspace() else b"x"
+    return count
 
 
 @contextmanager
