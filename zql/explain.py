@@ -115,6 +115,7 @@ def _python(call: lp.Apply | lp.MapRows) -> list[str]:
         args = [expression_text(a) for a in column.args]
         args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
+        guard += ", NULL for an exception" if column.safe else ""
         home = _home(column.function)
         lines.append(
             f"Python {home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"

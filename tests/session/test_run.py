@@ -130,3 +130,14 @@ def test_sums_of_integers_are_integers(session, folder):
     for rows in (query.to_dicts(), query.collect().to_dicts()):
         assert rows == [{"s": 6}]
         assert type(rows[0]["s"]) is int
+
+
+def test_try_takes_exceptions_of_python_functions(session, folder):
+    (folder / "bad.py").write_text("def invert(n: int) -> float:\n    return 1 / n\n")
+    script = (
+        "IMPORT PYTHON 'bad.py' AS b; FROM VALUES (1), (0), (2) AS t (n)"
+        " |> SELECT n, TRY(b.invert(n) + 1) AS r, coalesce(TRY(b.invert(n)), -1) AS d"
+    )
+    (_, result) = session.statements(Source("job.zql", script), base_dir=str(folder))
+    with result.rows as rows:
+        assert rows.text_rows(9) == [("1", "2.0", "1.0"), ("0", None, "-1.0"), ("2", "1.5", "0.5")]

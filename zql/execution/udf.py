@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from zql.execution.misfit import Misfit, show
 from zql.execution.observed import wider
 from zql.execution.results import records_to_arrow, to_arrow
 from zql.expr.sql import quote_identifier
-from zql.logical.plan import Apply, MapRows
+from zql.logical.plan import Apply, MapRows, PythonColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,9 @@ class Caller:
         self._most_rows = most_rows
         targets = call.calls if isinstance(call, Apply) else (call,)
         self._bound = [bind(target, constants, catch) for target in targets]
+        for i, target in enumerate(targets):
+            if isinstance(target, PythonColumn) and target.safe:
+                self._bound[i] = self._bound[i]._replace(call=_tried(self._bound[i].call))
 
     def run(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batches that come of one batch. Raises `CallError`."""
@@ -160,6 +163,18 @@ class Caller:
             return found
         results = iter(found)
         return [next(results) if called else None for called in rows]
+
+
+def _tried(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as TRY calls it: None in place of an exception."""
+
+    def attempt(*args: Any) -> Any:
+        try:
+            return call(*args)
+        except Exception:  # noqa: BLE001 - TRY asks for that
+            return None
+
+    return attempt
 
 
 def _iterator(found: Any) -> Iterator[Any] | None:

@@ -357,9 +357,13 @@ class Columns(Expr):
 
 @node
 class PythonCall(Expr):
-    """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python."""
+    """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python.
+
+    `safe` calls stand in a TRY: an exception gives NULL.
+    """
 
     function: Node
     args: tuple[Expr, ...]
     keywords: tuple[tuple[str, Expr], ...] = ()
     type: DataType = ""
+    safe: bool = False

@@ -237,7 +237,8 @@ class PythonColumn(Node):
     """One Python call made for each row by `Apply`.
 
     `args` and `keywords` are columns of the input or literals; `guard` is a BOOLEAN column of the
-    input: the call is made only where it is TRUE, else the result is NULL.
+    input: the call is made only where it is TRUE, else the result is NULL. An exception of a `safe`
+    call gives NULL.
     """
 
     column: Column
@@ -245,6 +246,7 @@ class PythonColumn(Node):
     args: tuple[Expr, ...]
     keywords: tuple[tuple[str, Expr], ...] = ()
     guard: Column | None = None
+    safe: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

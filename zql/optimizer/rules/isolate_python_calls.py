@@ -218,6 +218,7 @@ def extract(
     plan: lp.LogicalPlan, exprs: tuple[ex.Expr, ...], names: Names
 ) -> tuple[lp.LogicalPlan, tuple[ex.Expr, ...]]:
     """A plan that has the calls' results as columns, and the expressions over those."""
+    exprs = tuple(_tried(e, False) for e in exprs)
     while any(calls_python(e) for e in exprs):
         found: dict[tuple[ex.PythonCall, int], ex.Expr | None] = {}
         for expr in exprs:
@@ -229,6 +230,20 @@ def extract(
         swap = dict(zip(found, columns, strict=True))
         exprs = tuple(_swapped(e, swap) for e in exprs)
     return plan, exprs
+
+
+def _tried(expr: ex.Expr, inside: bool) -> ex.Expr:
+    """The expression with the Python calls inside of a TRY made safe ones."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.LogicalPlan):
+            return node
+        if isinstance(node, ex.Expr):
+            return _tried(node, inside or isinstance(expr, ex.Try))
+        return map_children(node, visit)
+
+    expr = map_children(expr, visit)
+    return replace(expr, safe=True) if inside and isinstance(expr, ex.PythonCall) else expr
 
 
 def _either(first: ex.Expr | None, second: ex.Expr | None) -> ex.Expr | None:
@@ -336,7 +351,7 @@ def _apply(
         column = names.column(getattr(function, "name", "python"), call.type)
         columns.append(column)
         made.append(
-            lp.PythonColumn(column, function, args, keywords, test, call.span)  # type: ignore[arg-type]
+            lp.PythonColumn(column, function, args, keywords, test, call.safe, call.span)  # type: ignore[arg-type]
         )
     if extra:
         passed = tuple(lp.Assign(c, c) for c in plan.columns)
