@@ -243,7 +243,16 @@ def _tried(expr: ex.Expr, inside: bool) -> ex.Expr:
         return map_children(node, visit)
 
     expr = map_children(expr, visit)
-    return replace(expr, safe=True) if inside and isinstance(expr, ex.PythonCall) else expr
+    if not inside or not isinstance(expr, ex.PythonCall):
+        return expr
+    # Arguments are computed before the call, outside of the TRY.
+    args = tuple(_argument(a) for a in expr.args)
+    keywords = tuple((k, _argument(v)) for k, v in expr.keywords)
+    return replace(expr, args=args, keywords=keywords, safe=True)
+
+
+def _argument(expr: ex.Expr) -> ex.Expr:
+    return ex.Try(expr) if may_fail(expr) and not calls_python(expr) else expr
 
 
 def _either(first: ex.Expr | None, second: ex.Expr | None) -> ex.Expr | None:
@@ -360,6 +369,8 @@ def _apply(
 
 
 def _shown_type(expr: ex.Expr) -> str:
+    if isinstance(expr, ex.Try):
+        return _shown_type(expr.operand)
     return getattr(expr, "type", "") or "UNKNOWN"
 
 
