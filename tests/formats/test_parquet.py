@@ -201,3 +201,35 @@ def test_a_footer_is_written_as_it_was_read(engine, tmp_path):
     writer = thrift.Writer()
     writer.struct(footer)
     assert bytes(writer.data) == before
+
+
+def test_huge_values_end_a_row_group_early(engine, tmp_path, monkeypatch):
+    from zql.storage import parquet_write
+
+    monkeypatch.setattr(parquet_write, "_GROUP_BYTES", 1_500_000)
+    query = "SELECT range AS i, repeat('x', 500) AS s FROM range(10_000)"
+    contents = set()
+    for batch_rows in (100, 2048, 20_000):
+        write(engine, "parquet", tmp_path / "a.parquet", query, batch_rows=batch_rows)
+        contents.add((tmp_path / "a.parquet").read_bytes())
+    assert len(contents) == 1
+    meta = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+    assert sizes == [3072, 3072, 3072, 784]
+    assert [i for i, _ in table(engine, tmp_path / "a.parquet")] == list(range(10_000))
+
+
+def test_dictionaries_may_differ_from_batch_to_batch(tmp_path, engine):
+    from zql.storage import registry
+    from zql.storage.format import WriteColumn
+
+    batches = [
+        pa.record_batch({"c0": pa.array(v).dictionary_encode()}) for v in (["a"], ["b", "a"])
+    ]
+    columns = [WriteColumn("c0", "k", "VARCHAR")]
+    path = str(tmp_path / "a.parquet")
+    writer = registry.by_name("parquet").writer(path, columns, batches[0].schema, {}, None)
+    for batch in batches:
+        writer.write(batch)
+    writer.close()
+    assert table(engine, path) == [("a",), ("b",), ("a",)]

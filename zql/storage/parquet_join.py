@@ -14,7 +14,7 @@ from zql.storage import thrift
 
 _MAGIC = b"PAR1"
 _SCHEMA, _ROWS, _GROUPS = 2, 3, 4  # of FileMetaData
-_COLUMNS, _GROUP_START, _ORDINAL = 1, 5, 7  # of RowGroup
+_COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7  # of RowGroup
 _CHUNK_START, _CHUNK_META, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6  # of ColumnChunk
 _PAGE_PLACES = (9, 10, 11, 14)  # of ColumnMetaData: data, index, dictionary page, bloom filter
 _COPY = 1 << 22
@@ -28,32 +28,48 @@ def read_footer(file: BinaryIO) -> tuple[thrift.Struct, int]:
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != _MAGIC or length + 12 > size:
-        raise InternalError(f"{file.name} is no Parquet file")
+        raise InternalError("no Parquet file to join")
     file.seek(size - 8 - length)
     return thrift.Reader(file.read(length)).struct(), size - 8 - length
 
 
+class Joiner:
+    """Writes one file from the row groups of others; `finish` writes the footer."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._out.write(_MAGIC)
+        self._footer: thrift.Struct | None = None
+
+    def append(self, source: BinaryIO) -> None:
+        """Adds the row groups of a file; those without rows are left out."""
+        footer, stop = read_footer(source)
+        if self._footer is None:
+            nothing = thrift.ThriftList(thrift.STRUCT, [])
+            self._footer = footer | {_GROUPS: (thrift.LIST, nothing), _ROWS: (thrift.I64, 0)}
+        elif self._footer[_SCHEMA] != footer[_SCHEMA]:
+            raise InternalError("Parquet files of different schemas cannot be joined")
+        shift = self._out.tell() - len(_MAGIC)
+        groups = [g for g in footer[_GROUPS][1] if g[_GROUP_ROWS][1]]
+        if groups:
+            _copy(source, self._out, len(_MAGIC), stop)
+            _append(self._footer, groups, shift)
+
+    def finish(self) -> None:
+        """Writes the footer; at least one file must have been appended."""
+        if self._footer is None:
+            raise InternalError("no Parquet file to join")
+        _write_footer(self._out, self._footer)
+
+
 def concatenate(parts: Sequence[str], target: str) -> None:
-    """Writes one file with the row groups of all parts in order; empty ones add none."""
-    joined: thrift.Struct | None = None
+    """Writes one file with the row groups of all parts in order, synced to disk."""
     with open(target, "wb") as out:
-        out.write(_MAGIC)
+        joiner = Joiner(out)
         for part in parts:
             with open(part, "rb") as source:
-                footer, stop = read_footer(source)
-                shift = out.tell() - len(_MAGIC)
-                groups = [g for g in footer[_GROUPS][1] if g[3][1]]
-                if joined is None:
-                    joined = footer | {_GROUPS: (thrift.LIST, thrift.ThriftList(thrift.STRUCT, []))}
-                    joined[_ROWS] = (thrift.I64, 0)
-                elif joined[_SCHEMA] != footer[_SCHEMA]:
-                    raise InternalError(f"{part} has another schema than {parts[0]}")
-                if groups:
-                    _copy(source, out, len(_MAGIC), stop)
-                    _append(joined, groups, shift)
-        if joined is None:
-            raise InternalError("no parts to join")
-        _write_footer(out, joined)
+                joiner.append(source)
+        joiner.finish()
         out.flush()
         os.fsync(out.fileno())
 
@@ -64,7 +80,7 @@ def _append(joined: thrift.Struct, groups: list[thrift.Struct], shift: int) -> N
         if _ORDINAL in group:
             group[_ORDINAL] = (thrift.I16, len(joined[_GROUPS][1]))
         joined[_GROUPS][1].append(group)
-        joined[_ROWS] = (thrift.I64, joined[_ROWS][1] + group[3][1])
+        joined[_ROWS] = (thrift.I64, joined[_ROWS][1] + group[_GROUP_ROWS][1])
 
 
 def _write_footer(out: BinaryIO, footer: thrift.Struct) -> None:

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
+from zql.storage import parquet_join
 from zql.storage.format import WriteColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP_ROWS = 20_480
+_BLOCK_ROWS = 1024
+_GROUP_BYTES = 256 << 20
+"""A row group with this much in it ends, however few rows it has."""
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 _SYNONYMS = {"zst": "zstd", "gz": "gzip", "uncompressed": "none", "lz4_raw": "lz4"}
 _LEVELS = {"zstd": 3, "gzip": 6, "brotli": 4}
@@ -74,7 +82,11 @@ def output_sql(query: str, columns: Sequence[WriteColumn]) -> str:
 
 
 class ParquetWriter:
-    """Writes batches; see `RowWriter`."""
+    """Writes batches; see `RowWriter`.
+
+    Rows are collected in blocks, blocks in row groups: of a fixed number of rows, or fewer where
+    they hold very much. Each group is encoded by a thread as a file of its own, and joined.
+    """
 
     def __init__(
         self,
@@ -85,83 +97,128 @@ class ParquetWriter:
         compression: str | None,
     ) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.rows = 0
-        names = [c.name for c in columns]
-        if not names:
+        if not columns:
             raise StorageError("a Parquet file needs at least one column", code="R728")
-        self._schema = pa.schema(
-            [
-                pa.field(n, _arrow_type(f.type, c))
-                for n, f, c in zip(names, schema, columns, strict=True)
-            ]
-        )
+        fields = zip(columns, schema, strict=True)
+        self._schema = pa.schema([pa.field(c.name, _arrow_type(f.type, c)) for c, f in fields])
+        self._encode = partial(_encoded, self._schema, _page_options(options, compression))
         self._group_rows = int(options.get("row_group_size", ROW_GROUP_ROWS))
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
-        kind = page_compression(compression)
-        level = options.get("compression_level", _LEVELS.get(kind))
+        self._blocks: list[pa.RecordBatch] = []
+        self._group_bytes = 0
         self._file = open(path, "wb")  # noqa: SIM115
-        self._writer = pq.ParquetWriter(
-            self._file,
-            self._schema,
-            compression=kind,
-            compression_level=level if kind in _LEVELS else None,
-            store_schema=False,
-            write_page_index=True,
-        )
+        self._joiner = parquet_join.Joiner(self._file)
+        self._pool: ThreadPoolExecutor | None = None
+        self._encoded: deque[Future[bytes]] = deque()
+        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
     def write(self, batch: pa.RecordBatch) -> None:
         """See `RowWriter`."""
-        if not batch.num_rows:
-            return
-        self._waiting.append(batch)
-        self._waiting_rows += batch.num_rows
         self.rows += batch.num_rows
-        if self._waiting_rows >= self._group_rows:
-            for group in self._full_groups():
-                self._write_group(group)
+        batch = _without_dictionaries(batch)
+        start = 0
+        while start < batch.num_rows:
+            room = self._block_rows() - self._waiting_rows
+            part = batch.slice(start, room)
+            self._waiting.append(part)
+            self._waiting_rows += part.num_rows
+            start += part.num_rows
+            if self._waiting_rows == self._block_rows():
+                self._end_block()
 
-    def _full_groups(self) -> Iterator[pa.Table]:
-        import pyarrow as pa
+    def _block_rows(self) -> int:
+        done: int = sum(block.num_rows for block in self._blocks)
+        return min(_BLOCK_ROWS, self._group_rows - done)
 
-        table = pa.Table.from_batches(self._waiting)
-        whole = table.num_rows - table.num_rows % self._group_rows
-        for start in range(0, whole, self._group_rows):
-            yield table.slice(start, self._group_rows)
-        # A slice would keep the whole table alive.
-        self._waiting = [b for b in table.slice(whole).to_batches() if b.num_rows]
-        self._waiting_rows = table.num_rows - whole
+    def _end_block(self) -> None:
+        block = _one_batch(self._waiting)
+        self._waiting, self._waiting_rows = [], 0
+        self._blocks.append(block)
+        self._group_bytes += block.nbytes
+        full = sum(b.num_rows for b in self._blocks) >= self._group_rows
+        if full or self._group_bytes >= _GROUP_BYTES:
+            self._end_group()
 
-    def _write_group(self, table: pa.Table) -> None:
-        import pyarrow as pa
-
-        # One chunk a column: page and dictionary bounds must not depend on how batches were cut.
-        arrays = [
-            _one_chunk(c).cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)
-        ]
-        whole = pa.Table.from_arrays(arrays, schema=self._schema)
-        self._writer.write_table(whole, row_group_size=self._group_rows)
+    def _end_group(self) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads)
+        self._encoded.append(self._pool.submit(self._encode, self._blocks))
+        self._blocks, self._group_bytes = [], 0
+        if len(self._encoded) > self._threads:
+            self._joiner.append(BytesIO(self._encoded.popleft().result()))
 
     def close(self) -> None:
         """See `RowWriter`."""
-        import pyarrow as pa
+        with self._file:
+            try:
+                if self._waiting:
+                    self._end_block()
+                if self._blocks:
+                    self._end_group()
+                if not self.rows:
+                    self._joiner.append(BytesIO(self._encode([])))
+                while self._encoded:
+                    self._joiner.append(BytesIO(self._encoded.popleft().result()))
+            finally:
+                if self._pool is not None:
+                    self._pool.shutdown(wait=True, cancel_futures=True)
+            self._joiner.finish()
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
-        if self._waiting:
-            self._write_group(pa.Table.from_batches(self._waiting))
-            self._waiting = []
-        self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+
+def _page_options(options: Mapping[str, Any], compression: str | None) -> dict[str, Any]:
+    kind = page_compression(compression)
+    level = options.get("compression_level", _LEVELS.get(kind))
+    return {
+        "compression": kind,
+        "compression_level": level if kind in _LEVELS else None,
+        "store_schema": False,
+        "write_page_index": True,
+    }
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def _encoded(
+    schema: pa.Schema, options: Mapping[str, Any], blocks: Sequence[pa.RecordBatch]
+) -> bytes:
+    """A Parquet file of one row group, or of none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = pa.BufferOutputStream()
+    if blocks:
+        whole = _one_batch(blocks)
+        arrays = [a.cast(f.type) for a, f in zip(whole.columns, schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=schema)
+    else:
+        table = schema.empty_table()
+    pq.write_table(table, out, row_group_size=max(table.num_rows, 1), **options)
+    return memoryview(out.getvalue()).tobytes()
+
+
+def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """All rows in memory of their own, so that nothing of it depends on how they were cut."""
     import pyarrow as pa
 
-    # Even a single chunk may be a slice, whose offset shows in how validity is stored.
-    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+    columns = range(batches[0].num_columns)
+    arrays = [pa.concat_arrays([batch.column(i) for batch in batches]) for i in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Texts as texts: the dictionaries of two batches may differ."""
+    import pyarrow as pa
+
+    if not any(map(pa.types.is_dictionary, batch.schema.types)):
+        return batch
+    plain = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
 
 def _arrow_type(type_: pa.DataType, column: WriteColumn) -> pa.DataType:
