@@ -1,9 +1,14 @@
 """Queries without WRITE: rows as text, JSON and Arrow; types that Arrow lacks; probes."""
 
+import gc
+import os
+import signal
+import threading
 from decimal import Decimal
 
+import fsspec
 import pytest
-from zql.errors import BindError, StorageError, UdfError
+from zql.errors import BindError, Interrupted, StorageError, UdfError
 
 
 @pytest.fixture
@@ -196,3 +201,51 @@ def test_a_broken_input_is_told_by_its_reader(place):
     (place.folder / "bad.jsonl").write_text('{"id": 1}\n{"id": 2\n')
     with pytest.raises(StorageError, match=r"bad\.jsonl"):
         dicts(place, "FROM read_json('bad.jsonl', columns => {id: 'BIGINT'}) |> EXTEND q.die(id)")
+
+
+def test_ctrl_c_reaches_a_function_in_this_process(place):
+    place.functions("import time\ndef f(id: int) -> int:\n    time.sleep(1000)\n", "sleepy.py")
+    query = place.shared(2).query(
+        "IMPORT PYTHON 'sleepy.py' AS z; FROM 'in.jsonl' |> EXTEND z.f(id)"
+    )
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(Interrupted):
+        query.to_dicts()
+    assert len(dicts(place, "FROM 'in.jsonl'")) == 10
+
+
+def test_many_queries_hold_no_more_than_one(place):
+    def run():
+        dicts(place, "FROM 'in.jsonl' |> EXTEND q.upper(s) AS u |> AGGREGATE max(u) AS m")
+        with stream(place, "FROM 'in.jsonl'") as rows:
+            rows.text_rows(1)
+        gc.collect()
+        return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    run()
+    first = run()
+    for _ in range(10):
+        last = run()
+    assert last[0] <= first[0]
+    assert last[1] <= first[1]
+
+
+def test_files_elsewhere(place):
+    system = fsspec.filesystem("memory")
+    system.pipe("/execution/a.jsonl", b'{"s": "a"}\n{"s": "b"}\n')
+    system.pipe("/execution/b.jsonl", b'{"s": "c"}\n')
+    assert [
+        r["u"] for r in dicts(place, "FROM 'memory://execution/*.jsonl' |> EXTEND q.upper(s) AS u")
+    ] == ["A", "B", "C"]
+    text = "FROM 'memory://execution/*.jsonl' |> WRITE 'memory://execution/o/{shard}.parquet'"
+    outputs = place.run(text).outputs
+    assert [(f.path, f.rows) for f in outputs] == [
+        ("memory://execution/o/0.parquet", 2), ("memory://execution/o/1.parquet", 1)
+    ]  # fmt: skip
+    with pytest.raises(StorageError, match="exists"):
+        place.run(text)
+    place.run(text + " OPTIONS (mode = 'overwrite', shards = 1)")
+    assert sorted(system.find("/execution/o")) == [
+        "/execution/o/0.parquet", "/execution/o/_zql_manifest.json"
+    ]  # fmt: skip
+    assert len(dicts(place, "FROM 'memory://execution/o/*.parquet'")) == 3

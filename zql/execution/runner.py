@@ -34,7 +34,7 @@ class Runner:
     def run(self, plan: PhysicalPlan) -> RunReport:
         """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`."""
         if _has_python(plan):
-            self.pool().warm()
+            self.warm()
         try:
             with Run(self, plan) as run:
                 return run.write()
@@ -78,6 +78,10 @@ class Runner:
             pool.warm()
         with Run(self, plan) as run:
             return Probe(function, record, keywords).typed(run, pool)
+
+    def warm(self) -> None:
+        """Starts the workers in the background; for a caller who knows that they will be needed."""
+        self.pool().warm()
 
     def interrupt(self) -> None:
         """Stops what runs; from any thread."""
