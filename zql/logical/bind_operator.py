@@ -20,6 +20,7 @@ from zql.schema import Field, Schema
 from zql.source import Span
 from zql.syntax import ast
 from zql.syntax.printer import expression_name
+from zql.tree import walk
 
 
 def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...]) -> Scope:
@@ -255,17 +256,43 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     binder = ExpressionBinder(context, (scope, *outer))
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
     args, keywords = bind_arguments(binder, op.args, function, op.span, record=not positional)
-    binder.types([*args, *(v for _, v in keywords)])
+    args, keywords = binder.typed_arguments(args, keywords)
+    binder.check_argument_types(function, args, keywords)
     record: tuple[tuple[str, ex.Column], ...] = ()
     if not positional:
         unique(scope, f"in {op.kind}", op.span)
         record = tuple((v.name, v.column) for v in scope.visible)
     fields = _result_fields(context, scope, op, function, record, (args, keywords))
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
+    plan, args, keywords = _computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
-        scope.plan, op.kind, function, record, args, keywords, columns, fields.names, op.span
+        plan, op.kind, function, record, args, keywords, columns, fields.names, op.span
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+
+
+def _computed(
+    context: Context,
+    plan: lp.LogicalPlan,
+    args: tuple[ex.Expr, ...],
+    keywords: tuple[tuple[str, ex.Expr], ...],
+) -> tuple[lp.LogicalPlan, tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
+    """A plan that has each argument as a column, unless it is a constant."""
+    made: list[lp.Assign] = []
+
+    def as_column(expr: ex.Expr) -> ex.Expr:
+        if isinstance(expr, ex.Column) or not any(isinstance(n, ex.Column) for n in walk(expr)):
+            return expr
+        column = context.names.column("argument", getattr(expr, "type", ""))
+        made.append(lp.Assign(column, expr))
+        return column
+
+    args = tuple(as_column(a) for a in args)
+    keywords = tuple((k, as_column(v)) for k, v in keywords)
+    if made:
+        passed = tuple(lp.Assign(c, c) for c in plan.columns)
+        plan = lp.Project(plan, (*passed, *made))
+    return plan, args, keywords
 
 
 def _python_function(context: Context, op: ast.MapRows) -> PythonFunction:
