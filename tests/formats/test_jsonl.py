@@ -272,6 +272,11 @@ def test_a_sample_when_it_is_asked_for(engine, tmp_path):
     path = put(tmp_path / "a.jsonl", *['{"a":1}'] * 10, '{"a":2,"b":3}')
     with pytest.raises(StorageError, match='has the key "b"'):
         opened(engine, path, reader="read_json", sample_size=5)
+    put(tmp_path / "b.jsonl", '{"c":1.5}', *['{"a":1}'] * 10)
+    dataset = opened(
+        engine, tmp_path / "*.jsonl", reader="read_json", sample_size=5, on_new_column="ignore"
+    )
+    assert types(dataset) == {"a": "BIGINT", "c": "DOUBLE"}
     dataset = opened(engine, path, reader="read_json", sample_size=5, on_new_column="ignore")
     assert types(dataset) == {"a": "BIGINT"}
     assert len(read(engine, dataset)) == 11
@@ -314,6 +319,20 @@ def test_a_surprise_fails_the_query_whatever_it_filters(engine, tmp_path, line):
     with pytest.raises(Exception, match=r"SURPRISE|JSON|exceeded") as caught:
         engine.rows(f"SELECT a, c FROM {sql} WHERE b = 'never' AND a > 5")
     assert jsonl_checked.is_surprise(str(caught.value))
+    explained = dataset.format.explain_failure(dataset.files, dataset.options, str(caught.value))
+    assert jsonl_checked.SURPRISE in str(explained)
+
+
+def test_a_line_longer_than_the_sample_had_is_a_surprise(engine, tmp_path):
+    path = put(
+        tmp_path / "a.jsonl", *['{"a":1}'] * 5000, json.dumps({"a": 1, "t": "x" * (40 << 20)})
+    )
+    dataset = provisional(engine, path, "a")
+    with pytest.raises(Exception, match="maximum_object_size") as caught:
+        read(engine, dataset)
+    explained = dataset.format.explain_failure(dataset.files, dataset.options, str(caught.value))
+    assert jsonl_checked.SURPRISE in str(explained)
+    assert len(table(engine, path)) == 5001
 
 
 def test_what_was_verified_is_kept(engine, tmp_path):

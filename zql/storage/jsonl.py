@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, did_you_mean, nearest
 from zql.schema import DataType, Field, InputFile, Schema
-from zql.storage import compression, files, inference, jsonl_read, scan, schema_cache
+from zql.storage import compression, files, inference, jsonl_checked, jsonl_read, scan, schema_cache
 from zql.storage.files import shown
 from zql.storage.format import (
     Copy,
@@ -128,11 +128,13 @@ class JsonlFormat:
         schema_cache.confirm(files, _reader(options), found, options["max_line_bytes"])
 
     def hints(self, files: Sequence[InputFile], options: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Format`: the shortest line length that is known to be enough."""
+        """See `Format`: the length of lines, where they are longer than usual."""
         known = [schema_cache.load(file, _reader(options)).line_bytes for file in files]
         lengths = [length for length in known if length]
-        enough = len(lengths) == len(known) and lengths and "max_line_bytes" not in options
-        return {"max_line_bytes": max(lengths)} if enough else {}
+        longer = max(lengths, default=0) > jsonl_read.LINE_BYTES
+        return (
+            {"max_line_bytes": max(lengths)} if longer and "max_line_bytes" not in options else {}
+        )
 
     def splits(
         self,
@@ -239,9 +241,11 @@ class JsonlFormat:
     def explain_failure(
         self, files: Sequence[InputFile], options: Mapping[str, Any], message: str
     ) -> StorageError | None:
-        """See `Format`."""
+        """See `Format`. Of a sampled schema only that it is to be given up: a full one explains."""
         from zql.storage import jsonl_failures
 
+        if "sampled" in options and jsonl_checked.is_surprise(message):
+            return StorageError(f"{jsonl_checked.SURPRISE}: the sample was wrong", code="R723")
         return jsonl_failures.explain(files, options, message)
 
 

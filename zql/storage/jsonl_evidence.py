@@ -24,8 +24,8 @@ from zql.storage.schema_cache import Known
 
 _AT_ONCE = 64
 """Columns of one query; more would make DuckDB's plan slow to make."""
-LINE_BYTES = (1 << 19, 1 << 23, 1 << 27, 1 << 30)
-"""Line lengths that are tried one after the other: small buffers stay in the processor's caches."""
+LINE_BYTES = (jsonl_read.LINE_BYTES, 1 << 27, 1 << 30)
+"""Line lengths that are tried one after the other: longer ones cost memory."""
 READER_OPTIONS = ("compression", "on_bad_line", "sample_size")
 """The options that decide what is seen of a file."""
 MOST_KEYS = 10_000
@@ -98,12 +98,19 @@ def _rows(
     return engine.rows(sql({**options, "max_line_bytes": LINE_BYTES[-1]})), LINE_BYTES[-1]
 
 
+def _runs(files: Sequence[InputFile], options: Mapping[str, Any]) -> list[list[InputFile]]:
+    """The files that one query looks at: one file when it is so many rows of each."""
+    if options.get("sample_size", -1) > 0:
+        return [[file] for file in files]
+    return jsonl_read.same_reader(files, options)
+
+
 def _keys_of(
     files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
 ) -> dict[InputFile, tuple[tuple[str, ...], int, int]]:
     """Top-level keys, the number of rows, and a line length that was enough, of each file."""
     found: dict[InputFile, tuple[tuple[str, ...], int, int]] = {}
-    for run in jsonl_read.same_reader(files, options):
+    for run in _runs(files, options):
         rows, line_bytes = _rows(engine, options, partial(_keys_sql, run))
         if any(kind != "OBJECT" for *_, kind in rows if kind is not None):
             words = jsonl_failures.NO_OBJECT
@@ -139,7 +146,7 @@ def _evidence_of(
     """Evidence of some top-level keys, per file, and a line length that was enough."""
     found: dict[InputFile, dict[str, Evidence]] = {f: {} for f in files}
     line_bytes = 0
-    for run in jsonl_read.same_reader(files, options):
+    for run in _runs(files, options):
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             rows, enough = _rows(engine, options, partial(_scalars_sql, run, some))

@@ -16,8 +16,8 @@ from zql.schema import DataType, InputFile
 from zql.storage import compression, contract, jsonl_checked, scan
 from zql.storage.format import ReadColumn
 
-LINE_BYTES = 16 * 2**20
-"""The longest line that is read without being told of longer ones."""
+LINE_BYTES = 1 << 24
+"""Lines up to this length are always read: DuckDB's buffers, of twice this size, are no smaller."""
 _VIRTUAL = {"file_index", "filename"}
 
 
@@ -46,7 +46,7 @@ def reader(
     arguments = [scan.path_list(files), "format='newline_delimited'"]
     kind = compression.chosen(files[0].path, options.get("compression")).duckdb or "none"
     arguments.append(f"compression={quote_literal('none' if files[0].local else kind)}")
-    arguments.append(f"maximum_object_size={options.get('max_line_bytes', LINE_BYTES)}")
+    arguments.append(f"maximum_object_size={max(options.get('max_line_bytes', 0), LINE_BYTES)}")
     if options.get("on_bad_line") == "skip":
         arguments.append("ignore_errors=true")
     arguments.append("hive_partitioning=false")

@@ -19,7 +19,6 @@ _HEAD = 1 << 15
 """Bytes that are looked at in each file."""
 _MOST_FILES = 64
 _MOST_LINES = 40
-_LEAST_LINE_BYTES = 1 << 19
 
 
 def sample(
@@ -48,7 +47,7 @@ def sample(
     wanted = {key: _verifiable(e) for key, e in evidence.items() if key in set(columns)}
     types = {key: type_ for key, type_ in wanted.items() if type_}
     unsure = tuple(key for key, type_ in wanted.items() if type_ is None)
-    line_bytes = max(_LEAST_LINE_BYTES, 1 << (longest * 8).bit_length())
+    line_bytes = max(jsonl_read.LINE_BYTES, 1 << longest.bit_length())
     return Sample(types, unsure, absent, line_bytes)
 
 

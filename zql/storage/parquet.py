@@ -84,9 +84,9 @@ class ParquetFormat:
         if not files:
             return []
         rows = engine.rows(
-            "SELECT file_name, row_group_id, any_value(row_group_num_rows), "
-            "any_value(coalesce(row_group_compressed_bytes, row_group_bytes)) "
-            f"FROM parquet_metadata({scan.path_list(files)}) GROUP BY ALL ORDER BY ALL"
+            "SELECT file_name, row_group_id, row_group_num_rows, "
+            "coalesce(row_group_compressed_bytes, row_group_bytes) "
+            f"FROM parquet_metadata({scan.path_list(files)}) WHERE column_id = 0 ORDER BY ALL"
         )
         groups: dict[str, list[tuple[int, int]]] = {}
         for name, _, count, size in rows:
@@ -211,16 +211,25 @@ def _hides(table: tuple[_Column, ...]) -> bool:
     return any(c.name.lower() in {"file_index", "file_row_number"} for c in table)
 
 
+_known: dict[InputFile, tuple[_Column, ...]] = {}
+_MOST_KNOWN = 10_000
+
+
 def _footers(inputs: Sequence[InputFile], engine: SqlEngine) -> dict[str, tuple[_Column, ...]]:
-    """The top-level columns of each file by its path."""
-    rows = engine.rows(
-        "SELECT file_name, name, duckdb_type, num_children, column_id "
-        f"FROM parquet_schema({scan.path_list(inputs)}) ORDER BY file_name, column_id"
-    )
-    by_name: dict[str, list[tuple[str, str, int | None]]] = {}
-    for name, column, type_, children, _ in rows:
-        by_name.setdefault(remote.key(name), []).append((column, type_, children))
-    return {f.path: _top_level(f, by_name.get(_key(f), [])) for f in inputs}
+    """The top-level columns of each file by its path; each version of a file is read once."""
+    unknown = [file for file in inputs if file not in _known or not file.version]
+    if unknown:
+        rows = engine.rows(
+            "SELECT file_name, name, duckdb_type, num_children, column_id "
+            f"FROM parquet_schema({scan.path_list(unknown)}) ORDER BY file_name, column_id"
+        )
+        by_name: dict[str, list[tuple[str, str, int | None]]] = {}
+        for name, column, type_, children, _ in rows:
+            by_name.setdefault(remote.key(name), []).append((column, type_, children))
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        _known.update((file, _top_level(file, by_name.get(_key(file), []))) for file in unknown)
+    return {file.path: _known[file] for file in inputs}
 
 
 def _key(file: InputFile) -> str:
