@@ -129,6 +129,17 @@ def test_keys_that_duckdb_has_for_itself(engine, tmp_path):
     assert engine.rows(f"SELECT * FROM {sql}") == [("own", f.path) for f in dataset.files]
 
 
+@pytest.mark.parametrize("depth", [30, 300, 3000, 30_000])
+@pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
+def test_what_is_nested_deeply_is_json(engine, tmp_path, depth, pair):
+    value = pair[0] * depth + "1" + pair[1] * depth
+    dataset = opened(engine, put(tmp_path / "a.jsonl", f'{{"v":{value}}}', '{"v":null}'))
+    assert ("JSON" in types(dataset)["v"]) == (depth > 40)
+    [(found,), (none,)] = read(engine, dataset)
+    assert none is None
+    assert depth < 40 or "1" in str(found)
+
+
 def test_many_keys_in_an_object_make_a_map(engine, tmp_path):
     lines = [json.dumps({"v": {f"k{i}": i, f"j{i}": None}}) for i in range(300)]
     dataset = opened(engine, put(tmp_path / "a.jsonl", *lines))

@@ -8,6 +8,7 @@ so that the schema of a union never depends on the order of its files. The rules
   all, else VARCHAR;
 * scalars of different kinds: VARCHAR, each with its own text;
 * scalars beside objects or lists: JSON;
+* what is nested in more than 40 levels: JSON;
 * objects: STRUCT, or MAP when there are more than 200 keys, or JSON when two keys differ in case
   only or one is empty (a DuckDB struct cannot hold them); lists: the type of all their elements.
 """
@@ -26,6 +27,8 @@ EXACT = 2**53
 """Integers up to this size are exact in a DOUBLE."""
 MOST_DIGITS = 38
 """The longest DECIMAL."""
+MOST_DEPTH = 40
+"""Values nested deeper than this are kept as JSON."""
 MOST_FIELDS = 200
 """An object with more different keys than this is a map."""
 
@@ -153,20 +156,24 @@ def _object_type(fields: _Fields) -> DataType:
     return f"STRUCT({inside})"
 
 
-def of_structure(structure: Any) -> Evidence:
+def of_structure(structure: Any, depth: int = 0) -> Evidence:
     """Evidence from what DuckDB's `json_structure` says, as Python values.
 
     It does not tell integers above 64 bits from floats, nor keeps their values: an integer is taken
     for one that is exact in a DOUBLE. `of_value` is for the columns where that may be wrong.
     """
+    if depth > MOST_DEPTH:
+        return OPAQUE
     if isinstance(structure, list):
-        return Evidence(items=of_structure(structure[0]) if structure else NOTHING)
+        return Evidence(items=of_structure(structure[0], depth + 1) if structure else NOTHING)
     if isinstance(structure, dict):
-        return Evidence(fields=tuple((k, of_structure(v)) for k, v in structure.items()))
-    return _STRUCTURES.get(structure, _OPAQUE)
+        fields = ((k, of_structure(v, depth + 1)) for k, v in structure.items())
+        return Evidence(fields=tuple(fields))
+    return _STRUCTURES.get(structure, OPAQUE)
 
 
-_OPAQUE = Evidence(opaque=True)
+OPAQUE = Evidence(opaque=True)
+"""Evidence of values that are kept as JSON."""
 _STRUCTURES = {
     "NULL": NOTHING,
     "BOOLEAN": Evidence(bools=True),
@@ -177,7 +184,7 @@ _STRUCTURES = {
 }
 
 
-def of_value(value: Any) -> Evidence:
+def of_value(value: Any, depth: int = 0) -> Evidence:
     """Evidence of one value of Python's json, parsed with `parse_float=Number`, exactly."""
     if value is None:
         return NOTHING
@@ -189,11 +196,13 @@ def of_value(value: Any) -> Evidence:
         return _STRUCTURES["VARCHAR"]
     if isinstance(value, int):
         return of_int(value)
+    if depth > MOST_DEPTH:
+        return OPAQUE
     if isinstance(value, list):
-        return Evidence(items=merge_all(map(of_value, value)))
+        return Evidence(items=merge_all(of_value(v, depth + 1) for v in value))
     if isinstance(value, dict):
-        return Evidence(fields=tuple((k, of_value(v)) for k, v in value.items()))
-    return _OPAQUE
+        return Evidence(fields=tuple((k, of_value(v, depth + 1)) for k, v in value.items()))
+    return OPAQUE
 
 
 class Number(str):

@@ -156,7 +156,10 @@ def _evidence_of(
     for file, evidence in found.items():
         for key, one in evidence.items():
             if one.items is not None or one.fields is not None:
-                nested = _nested(file, {**options, "max_line_bytes": line_bytes}, engine, key)
+                try:
+                    nested = _nested(file, {**options, "max_line_bytes": line_bytes}, engine, key)
+                except RecursionError:
+                    nested = inference.OPAQUE
                 evidence[key] = inference.merge(_without_nested(one), nested)
     return found, line_bytes
 
