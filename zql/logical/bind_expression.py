@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.catalog import TypeProblem
 from zql.logical.context import UNKNOWN, Context, type_error, unknown
 from zql.logical.plan import Assign, Project
@@ -16,9 +16,14 @@ from zql.source import Span
 from zql.tree import map_children, walk
 
 _COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
-_SESSION_CONSTANTS = frozenset(
-    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
-)
+_SESSION_CONSTANTS = {
+    "current_date": "today",
+    "current_time": "get_current_time",
+    "current_timestamp": "now",
+    "localtime": "current_localtime",
+    "localtimestamp": "current_localtimestamp",
+}
+"""SQL's functions without parentheses, and the names that DuckDB has for them."""
 
 
 @dataclass
@@ -90,6 +95,9 @@ class ExpressionBinder:
             found = self.in_scope(scope, name)
             if found is not None:
                 return found
+        function = _SESSION_CONSTANTS.get(first.lower())
+        if function is not None and len(name.parts) == 1 and not any(name.quoted):
+            return ex.Call((function,), span=name.span)
         raise self.not_found(name)
 
     def in_scope(self, scope: Scope, name: ex.Name) -> ex.Expr | None:
@@ -125,7 +133,9 @@ class ExpressionBinder:
     def single(self, found: Sequence[Visible], name: str, span: Span | None) -> ex.Column:
         if len(found) == 1:
             return found[0].column
-        origins = " and ".join(f"{v.origin or 'the input'}.{v.name}" for v in found)
+        origins = " and ".join(
+            f"{v.origin}.{v.name}" if v.origin else "a computed column" for v in found
+        )
         raise BindError(
             f'"{name}" is ambiguous: {origins}',
             code="N202",
@@ -188,9 +198,7 @@ class ExpressionBinder:
         if function is not None:
             return self.python_call(call, function)
         facts = self.context.catalog.function(name.lower())
-        if facts is None and name.lower() in _SESSION_CONSTANTS:
-            facts = None
-        elif facts is None and not self.is_special(name):
+        if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
         bound = map_children(replace(call, window=self.window(call.window)), self._child)
         if facts is None:
@@ -308,9 +316,15 @@ class ExpressionBinder:
                 "list(..) in |> AGGREGATE",
             )
         args, keywords = self.typed_arguments(args, keywords)
-        self.check_argument_types(function, args, keywords)
+        args, keywords = self.as_declared(function, args, keywords)
         if not function.returns:
             function = self.probed(function, args, keywords, call.span)
+        elif not self.is_type(function.returns):
+            raise BindError(
+                f"{function.name} is declared to return {function.returns}, which is no type",
+                code="T323",
+                span=call.span,
+            )
         if not function.returns:
             raise BindError(
                 f"{function.name} gives records: call it with MAP or FLATMAP",
@@ -319,6 +333,14 @@ class ExpressionBinder:
                 hint=f"|> FLATMAP {'.'.join(call.name)}",
             )
         return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+
+    def is_type(self, type: str) -> bool:
+        """Whether DuckDB knows a type."""
+        try:
+            self.context.types((ex.Cast(ex.Literal(None), type),))
+        except TypeProblem:
+            return False
+        return True
 
     def typed_arguments(
         self, args: tuple[ex.Expr, ...], keywords: tuple[tuple[str, ex.Expr], ...]
@@ -332,30 +354,45 @@ class ExpressionBinder:
         names = tuple(k for k, _ in keywords)
         return typed[: len(args)], tuple(zip(names, typed[len(args) :], strict=True))
 
-    def check_argument_types(
+    def as_declared(
         self,
         function: PythonFunction,
         args: tuple[ex.Expr, ...],
         keywords: tuple[tuple[str, ex.Expr], ...],
-    ) -> None:
-        """Text for a number, or a number for text, is a mistake that can be told now."""
+    ) -> tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
+        """Arguments in the types that the parameters are annotated with.
+
+        `1.5` is a DECIMAL in SQL, a `float` parameter gets a float. Raises `BindError` for what
+        only loses or guesses could make fit: text for a number, a fraction for an `int`.
+        """
         parameters = [p for p in function.parameters if not p.variadic]
-        given = list(zip(parameters, args, strict=False))
-        given += [(p, v) for k, v in keywords for p in parameters if p.name == k]
-        for parameter, value in given:
-            type_ = getattr(value, "type", "")
-            wrong = (
-                kind_of(type_)
-                and kind_of(parameter.type)
-                and (kind_of(type_) != kind_of(parameter.type))
-            )
-            if wrong:
-                raise BindError(
-                    f"{function.name} wants {parameter.type} for {parameter.name}, this is {type_}",
-                    code="T321",
-                    span=value.span,
-                    hint=f"CAST(.. AS {parameter.type})",
-                )
+        by_name = {p.name: p for p in parameters}
+        positional = [
+            self.converted(function, parameters[i], a) if i < len(parameters) else a
+            for i, a in enumerate(args)
+        ]
+        named = [
+            (k, self.converted(function, by_name[k], v) if k in by_name else v) for k, v in keywords
+        ]
+        return tuple(positional), tuple(named)
+
+    def converted(
+        self, function: PythonFunction, parameter: FunctionParameter, value: ex.Expr
+    ) -> ex.Expr:
+        """One argument in its parameter's type. Raises `BindError`."""
+        type_, wanted = getattr(value, "type", ""), parameter.type
+        have, want = kind_of(type_), kind_of(wanted)
+        if not have or not want or type_ == wanted:
+            return value
+        if have == want or (want == "float" and have == "integer"):
+            exact = have == "integer" and want == "integer"
+            return value if exact else ex.Cast(value, wanted, span=value.span)
+        raise BindError(
+            f"{function.name} wants {wanted} for {parameter.name}, this is {type_}",
+            code="T321",
+            span=value.span,
+            hint=f"CAST(.. AS {wanted})",
+        )
 
     def probed(
         self,
@@ -461,16 +498,23 @@ class ExpressionBinder:
         return expr
 
 
+_KINDS = {
+    "VARCHAR": "text",
+    "BLOB": "bytes",
+    "BOOLEAN": "boolean",
+    "FLOAT": "float",
+    "DOUBLE": "float",
+    "DECIMAL": "float",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+}
+
+
 def kind_of(type: str) -> str:
-    """`text`, `number`, `bytes` or `list` for a type that is clearly one; empty for others."""
+    """What values of a type are to Python; empty for types that take or are several things."""
     if type.endswith("]"):
         return "list"
-    if type == "VARCHAR":
-        return "text"
-    if type == "BLOB":
-        return "bytes"
-    numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
-    return "number" if type.removeprefix("U").split("(")[0] in numbers else ""
+    name = type.split("(", maxsplit=1)[0]
+    return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
 
 
 def stands_alone(expr: ex.Expr) -> bool:

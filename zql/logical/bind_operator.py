@@ -257,7 +257,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
     args, keywords = bind_arguments(binder, op.args, function, op.span, record=not positional)
     args, keywords = binder.typed_arguments(args, keywords)
-    binder.check_argument_types(function, args, keywords)
+    args, keywords = binder.as_declared(function, args, keywords)
     record: tuple[tuple[str, ex.Column], ...] = ()
     if not positional:
         unique(scope, f"in {op.kind}", op.span)
@@ -350,8 +350,9 @@ def _result_fields(
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
         function = context.at(op.span, lambda: context.catalog.probe(function, plan, names, keys))
     if function.fields is None:
-        if op.kind == "FLATMAP" and function.returns:
-            return Schema((Field("value", function.returns),))
+        element = function.returns if function.iterates else function.returns.removesuffix("[]")
+        if op.kind == "FLATMAP" and element and (function.iterates or element != function.returns):
+            return Schema((Field("value", element),))
         raise BindError(
             f"{function.name} does not give records",
             code="T318",

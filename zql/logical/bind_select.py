@@ -47,6 +47,8 @@ def select(context: Context, scope: Scope, op: ast.Select, outer: tuple[Scope, .
     binder = named_windows(_binder(context, scope, op.items, outer), op.windows)
     made = made_columns(binder, op.items, "SELECT")
     check_unique(context, made, "SELECT")
+    if not made and not context.errors:
+        raise BindError("SELECT leaves no column", code="N215", span=op.span)
     columns = typed(binder, made)
     plan: lp.LogicalPlan = lp.Project(
         binder.scope.plan,
@@ -194,7 +196,12 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
         return _star(binder, item.expr)
     if isinstance(item.expr, ex.Columns):
         pattern = item.expr.pattern
-        found = [v for v in binder.scope.visible if re.search(pattern, v.name)]
+        try:
+            found = [v for v in binder.scope.visible if re.search(pattern, v.name)]
+        except re.error as error:
+            raise BindError(
+                f"COLUMNS takes a regular expression: {error}", code="T324", span=item.span
+            ) from None
         if not found:
             raise BindError(
                 f"no column matches {pattern!r}",
@@ -316,6 +323,15 @@ def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
             column = m.expr
         else:
             column = binder.context.names.column(m.name, type_)
+        if type_.startswith("TUPLE("):
+            binder.context.errors.append(
+                BindError(
+                    "a row (a, b) is no value of a column",
+                    code="T322",
+                    span=m.span,
+                    hint="name its parts: {first: a, second: b}",
+                )
+            )
         used.add(column.name)
         columns.append(column)
     return columns

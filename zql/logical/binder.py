@@ -86,7 +86,7 @@ class _Binder:
         if isinstance(op, ast.MapRows | ast.Aggregate | ast.Select | ast.Join | ast.SetOperation):
             raise ErrorList(self.context.errors) if self.context.errors else TypeError(op)
         names = []
-        if isinstance(op, ast.Unnest) and op.alias:
+        if isinstance(op, ast.Unnest) and op.alias and op.alias.text not in scope.names:
             names.append(op.alias.text)
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
