@@ -79,6 +79,8 @@ def test_rows_come_in_input_order_each_once(place):
 def test_cuts_are_contiguous_and_equal(place):
     report = run(place, WRITES["native cut"])
     assert [file.rows for file in report.outputs] == [42, 43, 43, 43, 43, 43, 43]
+    report = run(place, WRITES["native cut"].replace("out/", "more/").replace("= 7", "= 11"))
+    assert [file.path for file in report.outputs] == [f"more/{i}.csv" for i in range(11)]
 
 
 def test_a_failed_run_leaves_what_was_there(place):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from zql.errors import UdfError, ZqlError
 from zql.execution.binding import CallError
@@ -12,14 +12,11 @@ from zql.execution.sources import Input, Sources
 from zql.expr.expression import Column
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import LogicalPlan, Scan
-from zql.physical.plan import RunSql
+from zql.physical.plan import RunSql, Step
 from zql.physical.sql import render
 from zql.storage.files import shown
 from zql.storage.format import Split
 from zql.tree import walk
-
-if TYPE_CHECKING:
-    from zql.execution.pipeline import Pipeline
 
 _ROW = Column("zql file row", "BIGINT")
 _FILE = Column("zql file name", "VARCHAR")
@@ -47,14 +44,15 @@ def input_place(input: Input | None) -> str:
     return name if not input.start else f"{name} (from {input.start:,} on)"
 
 
-def row_place(pipeline: Pipeline, number: int) -> str:
+def row_place(
+    part: Input | None, step: Step, number: int, connection: Callable[[], tuple[Engine, Sources]]
+) -> str:
     """As `row 3 of in.jsonl`; rows count from 1.
 
-    `number` says which row of the first step's output it was (from 0).
+    `number` says which row it was (from 0) of those that the first step made of the part.
     """
-    part, step = pipeline.input, pipeline.steps[0]
     if isinstance(part, Split) and isinstance(step, RunSql):
-        engine, sources = pipeline.connection()
+        engine, sources = connection()
         found = scan_place(engine, sources, step.plan, number, part)
         return found or f"a row of {shown(part.file.path)}"
     before = part.start if part is not None and not isinstance(part, Split) else 0

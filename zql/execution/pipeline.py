@@ -217,7 +217,7 @@ class Pipeline:
             number = batch.column(ORDINAL)[error.row].as_py()
         else:
             number = count.rows_in + error.row
-        return locate.row_place(self, number)
+        return locate.row_place(self._input, self.steps[0], number, self.connection)
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch in pieces that are not too big for Python."""
@@ -245,16 +245,6 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
-
-    @property
-    def stage(self) -> Stage:
-        """The stage whose steps these are."""
-        return self._stage
-
-    @property
-    def input(self) -> Input | None:
-        """The part of the source that is read."""
-        return self._input
 
 
 def _with_source(stage: Stage) -> tuple[Step, ...]:

@@ -15,8 +15,9 @@ from zql.execution.kinds import parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
-from zql.execution.run import Run, explained, is_python, reading
+from zql.execution.run import Run
 from zql.execution.signature import fields_of
+from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
 from zql.expr.functions import PythonFunction

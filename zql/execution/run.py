@@ -6,21 +6,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from zql.errors import InternalError, ZqlError
+from zql.errors import InternalError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
+from zql.execution.stages import explained, is_python, reading
 from zql.execution.stream import RowStream
-from zql.logical.plan import StageResult
-from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
+from zql.physical.plan import Collect, PhysicalPlan, Stage, WriteFiles
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
-    from zql.execution.report import RunReport, StageReport
+    from zql.execution.report import StageReport
     from zql.execution.sources import Input
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
@@ -55,7 +54,6 @@ class Run:
         self.reports: list[StageReport] = []
         self._stack = ExitStack()
         self._folder: str | None = None
-        self._began = time.perf_counter()
 
     def __enter__(self) -> Run:
         return self
@@ -89,35 +87,6 @@ class Run:
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
         self._stack.callback(self.close)
         return RowStream(engine, select, columns, self._stack, lambda e: explained(e, last))
-
-    def write(self) -> RunReport:
-        """Writes the files of a plan that ends in `WriteFiles`."""
-        from zql.execution.report import RunReport
-        from zql.execution.write_run import WriteRun
-
-        *before, last = self.plan.stages
-        if not isinstance(last.sink, WriteFiles):
-            raise InternalError("the plan does not end in files")
-        with WriteRun(self, last.sink) as writing:
-            for stage in before:
-                self.keep(stage)
-            outputs, kept = writing.finish(last)
-        counters = {
-            "records_in": sum(report.records_in for report in self.reports),
-            "records_out": sum(file.rows for file in [*outputs, *kept]),
-            "records_written": sum(file.rows for file in outputs),
-            "bytes_written": sum(file.bytes for file in outputs),
-            "records_kept": sum(file.rows for file in kept),
-            "tasks": sum(report.tasks for report in self.reports),
-            "retries": self.host.take_retries(),
-            "python_calls": sum(s.calls for report in self.reports for s in report.steps),
-        }
-        return RunReport(
-            tuple(sorted([*outputs, *kept], key=lambda file: file.path)),
-            counters,
-            tuple(self.reports),
-            time.perf_counter() - self._began,
-        )
 
     # ---- stages ----------------------------------------------------------------------------------
 
@@ -194,27 +163,3 @@ class Run:
         path = os.path.join(self._folder, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
-
-
-def is_python(stage: Stage) -> bool:
-    """Whether a stage calls Python, and so is cut into tasks."""
-    return any(isinstance(step, CallPython) for step in stage.steps)
-
-
-def reading(stage: Stage) -> Stage:
-    """A native stage that reads what `stage` kept, and ends where it should have ended."""
-    last = stage.steps[-1]
-    columns = (last.plan if isinstance(last, RunSql) else last.call).columns
-    return Stage(stage.id, None, (RunSql(StageResult(stage.id, columns)),), stage.sink)
-
-
-def kept_stage(stage: Stage) -> Stage:
-    """The stage with its rows kept."""
-    return replace(stage, sink=Keep())
-
-
-def explained(error: EngineError, stage: Stage) -> ZqlError:
-    """What DuckDB's failure means: the place in a file, when a reader failed on it."""
-    from zql.execution.task import read_failure
-
-    return read_failure(error, stage, None) or error

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
-from zql.execution.run import Run, is_python
+from zql.execution.run import Run
 from zql.execution.settings import Settings
+from zql.execution.stages import is_python
 from zql.execution.stream import RowStream
 from zql.expr.functions import PythonFunction
 from zql.physical.plan import PhysicalPlan
@@ -35,9 +36,11 @@ class Runner:
         """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`."""
         if _has_python(plan):
             self.warm()
+        from zql.execution.write_run import write
+
         try:
             with Run(self, plan) as run:
-                return run.write()
+                return write(run)
         except KeyboardInterrupt:
             raise Interrupted("interrupted", code="R799") from None
 

@@ -7,14 +7,16 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zql.errors import RunError
+from zql.errors import InternalError, RunError
 from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
 from zql.execution.kept import KeptFile
 from zql.execution.native import NativeStage
 from zql.execution.publish import Publisher
-from zql.execution.run import explained, is_python, kept_stage, reading
+from zql.execution.report import RunReport
+from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
+from zql.execution.stages import explained, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
@@ -25,13 +27,36 @@ from zql.storage import registry
 from zql.storage.format import WrittenFile
 
 if TYPE_CHECKING:
-    from zql.execution.run import Run
     from zql.execution.sources import Input
 
 _WORTH_PARTS = 2
 
 Written = tuple[list[WrittenFile], list[WrittenFile]]
 """Files that were written, and files that were there already and stay."""
+
+
+def write(run: Run) -> RunReport:
+    """Runs a plan that ends in `WriteFiles`; all its files appear, or none. Raises `ZqlError`."""
+    began = time.perf_counter()
+    *before, last = run.plan.stages
+    if not isinstance(last.sink, WriteFiles):
+        raise InternalError("the plan does not end in files")
+    with WriteRun(run, last.sink) as writing:
+        for stage in before:
+            run.keep(stage)
+        outputs, kept = writing.finish(last)
+    counters = {
+        "records_in": sum(report.records_in for report in run.reports),
+        "records_out": sum(file.rows for file in [*outputs, *kept]),
+        "records_written": sum(file.rows for file in outputs),
+        "bytes_written": sum(file.bytes for file in outputs),
+        "records_kept": sum(file.rows for file in kept),
+        "tasks": sum(report.tasks for report in run.reports),
+        "retries": run.host.take_retries(),
+        "python_calls": sum(s.calls for report in run.reports for s in report.steps),
+    }
+    files = tuple(sorted([*outputs, *kept], key=writing.place_of))
+    return RunReport(files, counters, tuple(run.reports), time.perf_counter() - began)
 
 
 class WriteRun:
@@ -54,6 +79,10 @@ class WriteRun:
 
     def __exit__(self, *_: object) -> None:
         self._publisher.clean()
+
+    def place_of(self, file: WrittenFile) -> int:
+        """Where a file stands among the shards."""
+        return self._target.shard_of(file.path) or 0
 
     def finish(self, stage: Stage) -> Written:
         """Does the last stage and publishes its files."""

@@ -1,0 +1,34 @@
+"""Questions about stages, and stages made of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zql.errors import ZqlError
+from zql.execution.engine import EngineError
+from zql.logical.plan import StageResult
+from zql.physical.plan import CallPython, Keep, RunSql, Stage
+
+
+def is_python(stage: Stage) -> bool:
+    """Whether a stage calls Python, and so is cut into tasks."""
+    return any(isinstance(step, CallPython) for step in stage.steps)
+
+
+def reading(stage: Stage) -> Stage:
+    """A native stage that reads what `stage` kept, and ends where it should have ended."""
+    last = stage.steps[-1]
+    columns = (last.plan if isinstance(last, RunSql) else last.call).columns
+    return Stage(stage.id, None, (RunSql(StageResult(stage.id, columns)),), stage.sink)
+
+
+def kept_stage(stage: Stage) -> Stage:
+    """The stage with its rows kept."""
+    return replace(stage, sink=Keep())
+
+
+def explained(error: EngineError, stage: Stage) -> ZqlError:
+    """What DuckDB's failure means: the place in a file, when a reader failed on it."""
+    from zql.execution.task import read_failure
+
+    return read_failure(error, stage, None) or error
