@@ -164,6 +164,10 @@ class _Reader:
         word = self.name().upper()
         if word in ("STRUCT", "UNION") and self.ahead == "(":
             return Kind(word, tuple(self.inside(lambda: (self.name(), self.kind()))))
+        if word == "TUPLE" and self.ahead == "(":
+            # Arrow and Python get a row's values under the names that DuckDB gives them.
+            parts = enumerate(self.inside(self.kind), 1)
+            return Kind("STRUCT", tuple((f"element{i}", part) for i, part in parts))
         if word == "MAP" and self.ahead == "(":
             key, value = self.inside(self.kind)
             return Kind("MAP", (("key", key), ("value", value)))

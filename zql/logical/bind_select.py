@@ -323,15 +323,6 @@ def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
             column = m.expr
         else:
             column = binder.context.names.column(m.name, type_)
-        if type_.startswith("TUPLE("):
-            binder.context.errors.append(
-                BindError(
-                    "a row (a, b) is no value of a column",
-                    code="T322",
-                    span=m.span,
-                    hint="name its parts: {first: a, second: b}",
-                )
-            )
         used.add(column.name)
         columns.append(column)
     return columns
