@@ -3,8 +3,10 @@ import signal
 import stat
 import threading
 
+import duckdb
 import pytest
 from zql.errors import Interrupted
+from zql.execution import engine as engine_module
 from zql.execution.engine import Engine, EngineError
 from zql.execution.settings import Settings
 
@@ -120,3 +122,21 @@ def test_copy_gives_the_number_of_rows(engine, tmp_path):
     path = tmp_path / "it's.csv"
     assert engine.copy("SELECT range FROM range(3)", str(path), "FORMAT csv") == 3
     assert path.read_text() == "range\n0\n1\n2\n"
+
+
+def test_streams_without_the_private_interface(engine):
+    """DuckDB's documented way gives the same, should the quicker one go away."""
+
+    class Documented:
+        def sql(self, text):
+            return duckdb.connect().sql(text)
+
+    reader = engine_module._reader(Documented(), "SELECT range AS a FROM range(5)", 2)
+    assert [v for batch in reader for v in batch.column("a").to_pylist()] == [0, 1, 2, 3, 4]
+
+
+def test_interrupt_reaches_cursors(engine):
+    with engine.cursor() as cursor:
+        threading.Timer(0.2, engine.interrupt).start()
+        with pytest.raises(Interrupted):
+            cursor.rows(LONG)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
@@ -174,6 +174,16 @@ class Engine:
         return {
             name: (frozenset(kinds), bool(volatile)) for name, kinds, volatile in self.rows(sql)
         }
+
+    @contextmanager
+    def threads(self, count: int) -> Iterator[None]:
+        """While it lasts, statements of this database have so many threads each."""
+        self.rows(f"SET threads = {count}")
+        try:
+            yield
+        finally:
+            if self._connection is not None:
+                self.rows(f"SET threads = {self._threads}")
 
     def profile(self) -> None:
         """Counts what statements of this connection read from now on; see `rows_scanned`."""

@@ -118,7 +118,10 @@ class NativeStage:
     def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
         """One file for each part of the scan, several at a time."""
         calls = [partial(self.write, *arguments) for arguments in outputs]
-        return concurrently(calls, self._settings.thread_count(), self.interrupt)
+        threads = self._settings.thread_count()
+        # Statements that run side by side are faster when none has helpers of its own.
+        with self._engine.threads(1 if len(calls) >= threads else threads):
+            return concurrently(calls, threads, self.interrupt)
 
     def write_cuts(
         self, outputs: Sequence[FileOutput], files: Sequence[KeptFile]
@@ -214,9 +217,10 @@ def concurrently(
     for worker in workers:
         worker.start()
     interrupted = False
-    while any(worker.is_alive() for worker in workers):
+    while alive := [worker for worker in workers if worker.is_alive()]:
         try:
-            if stop.wait(_POLL_SECONDS):
+            alive[0].join(_POLL_SECONDS)
+            if stop.is_set():
                 interrupt()
         except KeyboardInterrupt:
             interrupted = True
