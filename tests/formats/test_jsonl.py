@@ -312,9 +312,10 @@ def test_a_sample_is_verified_by_the_scan(engine, tmp_path):
 
 
 SURPRISES = [
-    '{"a":"x","b":"x","c":1}', '{"a":1.5,"b":"x","c":1}', '{"a":1,"b":2,"c":1}',
+    '{"a":"x","b":"x","c":1}', '{"a":1.5,"b":"x","c":1}', '{"a":"7","b":"x","c":1}',
     '{"a":1,"b":"x","c":"1"}', '{"a":1,"b":"x","c":9007199254740993}', '{"a":true,"b":"x"}',
-    '{"a":1234567890123456789}', '{"a":1,"nope":1}', '{"a":1,"a":2}', '{"a":', "[1]",
+    '{"a":9223372036854775808}', '{"a":1,"b":["x"]}', '{"a":1,"b":"[1]"}', '{"a":1,"nope":1}',
+    '{"a":1,"a":2}', '{"a":', "[1]",
     '{"a":1,"b":{"x":1}}', '{"a":1,"b":"x","c":[1]}',
 ]  # fmt: skip
 
@@ -344,6 +345,25 @@ def test_a_line_longer_than_the_sample_had_is_a_surprise(engine, tmp_path):
     explained = dataset.format.explain_failure(dataset.files, dataset.options, str(caught.value))
     assert jsonl_checked.SURPRISE in str(explained)
     assert len(table(engine, path)) == 5001
+
+
+def test_texts_beside_other_scalars_are_no_surprise(engine, tmp_path):
+    lines = ['{"b":"x"}', '{"b":"{x"}', '{"b":"[a](b)"}', '{"b":"\\"q"}', '{"b":null}']
+    path = put(tmp_path / "a.jsonl", *lines * 100, '{"b":1.50}', '{"b":true}', '{"b":"\\u00e9"}')
+    dataset = provisional(engine, path, "b")
+    assert dataset.provisional
+    assert read(engine, dataset) == table(engine, path)
+    assert types(opened(engine, path)) == types(dataset)
+
+
+def test_texts_that_are_json_themselves_are_looked_at_closer(engine, tmp_path):
+    path = put(tmp_path / "a.jsonl", *['{"b":"[1]"}', '{"b":"x"}'] * 100, '{"b":"{}"}')
+    dataset = provisional(engine, path, "b")
+    assert dataset.options["as_json"] == ("b",)
+    assert read(engine, dataset)[-1] == ("{}",)
+    dataset = provisional(engine, put(path, '{"b":"[1]"}', *['{"b":"x"}'] * 100, '{"b":{}}'), "b")
+    with pytest.raises(Exception, match=jsonl_checked.SURPRISE):
+        read(engine, dataset)
 
 
 def test_what_was_verified_is_kept(engine, tmp_path):

@@ -91,7 +91,8 @@ def open_dataset(
         schema = Schema(fields + schema.fields)
         options.setdefault("max_line_bytes", quick.line_bytes)
         if not quick.verified:
-            options |= {"sampled": tuple(quick.types), "absent": quick.absent}
+            options["sampled"] = tuple(quick.types)
+            options |= {"absent": quick.absent, "as_json": quick.as_json}
     folders = Schema()
     if options.get("hive_partitioning", True):
         folders = hive.folder_schema(inputs, schema.names)

@@ -51,6 +51,7 @@ class Sample:
 
     `types` of those that a scan can verify; `unsure`: others that are there, `absent`: those that
     seem not to be; a line length that seems enough. `verified`: an earlier scan found it all true.
+    `as_json`: columns of text that had values which are JSON themselves.
     """
 
     types: Mapping[str, DataType]
@@ -58,6 +59,7 @@ class Sample:
     absent: tuple[str, ...]
     line_bytes: int
     verified: bool = False
+    as_json: tuple[str, ...] = ()
 
 
 @node
@@ -140,8 +142,8 @@ class Format(Protocol):
     ) -> Sample | None:
         """A quick look at some of these columns, not at every row; None when there is no such way.
 
-        Unless it is `verified`, the scan must verify it: it is told by the options `sampled` and
-        `absent`, which hold names.
+        Unless it is `verified`, the scan must verify it: it is told by the options `sampled`,
+        `absent` and `as_json`, which hold names.
         """
 
     def confirm(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from zql.expr.sql import quote_literal
 from zql.schema import DataType
 from zql.storage import contract
+from zql.tree import node
 
 SURPRISE = "ZQL-SURPRISE"
 """Stands in DuckDB's message when a value contradicts the sample."""
@@ -24,22 +25,28 @@ def is_surprise(message: str) -> bool:
     return any(mark in message for mark in _MISMATCHES)
 
 
-def sampled(
-    columns: Sequence[tuple[str, str, DataType]], absent: Sequence[str] = ()
-) -> dict[str, str]:
-    """For each column an expression of its value in its type.
+@node
+class Cell:
+    """SQL of the value of a key. `is_json`: as JSON; else as DuckDB's reader gives it as text."""
 
-    Columns are given by name, SQL of the JSON value, and type; `absent` as SQL alone. Each
-    expression fails when any of the columns of its row does not fit, or an absent one is there: a
-    filter on one column must not keep the others from being looked at.
+    name: str
+    sql: str
+    type: DataType
+    is_json: bool = True
+
+
+def sampled(cells: Sequence[Cell], absent: Sequence[str] = ()) -> dict[str, str]:
+    """For each column an expression of its value in its type; `absent` are cells as SQL alone.
+
+    Each expression fails when any of the columns of its row does not fit, or an absent one is
+    there: a filter on one column must not keep the others from being looked at.
     """
-    conditions = [_fits(cell, type_) for _, cell, type_ in columns]
-    conditions += [f"{cell} IS NULL" for cell in absent]
-    fits = " AND ".join(conditions)
+    fits = [f"({cell.sql} IS NULL OR {_fits(cell)})" for cell in cells]
+    fits += [f"{sql} IS NULL" for sql in absent]
     wrong = f"error({quote_literal(SURPRISE)})"
     return {
-        name: f"CASE WHEN {fits} THEN {_value(cell, type_)} ELSE {wrong} END"
-        for name, cell, type_ in columns
+        cell.name: f"CASE WHEN {' AND '.join(fits)} THEN {_value(cell)} ELSE {wrong} END"
+        for cell in cells
     }
 
 
@@ -47,26 +54,28 @@ def _text(column: str) -> str:
     return f"CAST({column} AS VARCHAR)"
 
 
-def _value(column: str, type_: DataType) -> str:
-    if type_ == "VARCHAR":
-        return f"json_extract_string({column}, '$')"
-    return f"CAST({_text(column)} AS {type_})"
+def _value(cell: Cell) -> str:
+    if cell.type == "VARCHAR":
+        return f"json_extract_string({cell.sql}, '$')" if cell.is_json else cell.sql
+    return f"CAST({_text(cell.sql)} AS {cell.type})"
 
 
-def _fits(column: str, type_: DataType) -> str:
-    """Whether a JSON value is one of those that make `inference` choose the type, or NULL."""
-    text = _text(column)
+def _fits(cell: Cell) -> str:
+    """Whether a value that is not NULL is one of those that make `inference` choose the type."""
+    text = _text(cell.sql)
     first = f"unicode({text})"
-    if type_ == "VARCHAR":
-        return f"coalesce({first} = 34, true)"
-    if type_ == "BOOLEAN":
-        return f"coalesce({first} IN (116, 102), true)"
-    if type_ == "BIGINT":
-        digits = f"ltrim({text}, '0123456789-') = ''"
-        return f"coalesce(strlen({text}) <= 18 AND {digits}, true)"
+    if cell.type == "VARCHAR":
+        if cell.is_json:
+            return f"{first} = 34"
+        # A scalar of another kind stays text in any case. An object or a list would not: and as
+        # text it is JSON, which a text that begins like one seldom is.
+        return f"({first} NOT IN (91, 123) OR NOT json_valid({cell.sql}))"
+    if cell.type == "BOOLEAN":
+        return f"{first} IN (116, 102)"
+    if cell.type == "BIGINT":
+        return f"CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) = {text}"
     # A number, and if an integer then one that is exact in a DOUBLE.
-    exact = f"(contains({text}, '.') OR strlen({text}) <= 15)"
-    return f"coalesce({first} BETWEEN 45 AND 57 AND {exact}, true)"
+    return f"({first} BETWEEN 45 AND 57 AND (contains({text}, '.') OR strlen({text}) <= 15))"
 
 
 def declared(name: str, cell: str, type_: DataType) -> str:

@@ -80,7 +80,7 @@ def select(
         or unnameable([*types, *absent], virtual=scan.needs_file_index(columns, files))
     )
     cells = _cells([*types, *absent], raw=raw)
-    checked = _checked(types, absent, cells, options)
+    checked = _checked(types, absent, cells, options, raw=raw)
     items = []
     for column in columns:
         if column.kind == "row":
@@ -98,7 +98,9 @@ def select(
     if raw:
         source = f"({raw_cells(files, options, cells)})"
     else:
-        source = reader(files, options, types | dict.fromkeys([*checked, *absent], "JSON"))
+        read_as = types | dict.fromkeys([*checked, *absent], "JSON")
+        read_as |= dict.fromkeys(_as_text(types, options), "VARCHAR")
+        source = reader(files, options, read_as)
     return f"SELECT {', '.join(items) or '1'} FROM {source}"
 
 
@@ -120,16 +122,29 @@ def raw_cells(
     return f"SELECT {', '.join(items)} FROM {reader(files, options, None)}{where}"
 
 
+def _as_text(types: Mapping[str, DataType], options: Mapping[str, Any]) -> list[str]:
+    """The sampled columns of text whose values need not be seen as JSON to be verified."""
+    sampled = set(options.get("sampled", ())) - set(options.get("as_json", ()))
+    return [name for name, type_ in types.items() if type_ == "VARCHAR" and name in sampled]
+
+
 def _checked(
     types: Mapping[str, DataType],
     absent: Sequence[str],
     cells: Mapping[str, str],
     options: Mapping[str, Any],
+    *,
+    raw: bool,
 ) -> dict[str, str]:
-    """The columns that are read as JSON, and their checked values."""
+    """The columns that are checked, and their values."""
     if "sampled" in options:
-        sampled = [(n, cells[n], t) for n, t in types.items() if n in options["sampled"]]
-        return jsonl_checked.sampled(sampled, [cells[n] for n in absent])
+        texts = () if raw else _as_text(types, options)
+        sampled = [
+            jsonl_checked.Cell(name, cells[name], type_, name not in texts)
+            for name, type_ in types.items()
+            if name in options["sampled"]
+        ]
+        return jsonl_checked.sampled(sampled, [cells[name] for name in absent])
     if "columns" in options:
         wanted = {n: t for n, t in types.items() if contract.is_checked(t)}
         return {n: jsonl_checked.declared(n, cells[n], t) for n, t in wanted.items()}

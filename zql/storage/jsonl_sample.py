@@ -30,6 +30,7 @@ def sample(
     there in another case: such files need a full look, which also explains what is wrong.
     """
     evidence: dict[str, inference.Evidence] = {}
+    like_json: set[str] = set()
     longest = 0
     step = max(1, len(inputs) // _MOST_FILES)
     for file in inputs[::step][:_MOST_FILES]:
@@ -38,8 +39,11 @@ def sample(
             if found is None:
                 return None
             longest = max(longest, len(line))
-            for key, one in found.items():
+            for key, value in found.items():
+                one = inference.of_value(value)
                 evidence[key] = inference.merge(evidence.get(key, inference.NOTHING), one)
+                if isinstance(value, str) and _is_json(value):
+                    like_json.add(key)
     absent = tuple(name for name in columns if name not in evidence)
     folded = {key.lower() for key in evidence}
     if any(name.lower() in folded for name in absent) or jsonl_read.unnameable(absent):
@@ -48,18 +52,30 @@ def sample(
     types = {key: type_ for key, type_ in wanted.items() if type_}
     unsure = tuple(key for key, type_ in wanted.items() if type_ is None)
     line_bytes = max(jsonl_read.LINE_BYTES, 1 << longest.bit_length())
-    return Sample(types, unsure, absent, line_bytes)
+    as_json = tuple(key for key in types if key in like_json)
+    return Sample(types, unsure, absent, line_bytes, as_json=as_json)
 
 
-def _keys(line: bytes) -> dict[str, inference.Evidence] | None:
-    """Evidence of the keys of a line; None when it is no object."""
+def _keys(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None when it is none."""
     try:
         found = json.loads(line, parse_float=inference.Number, parse_constant=inference.Number)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
-        return None
-    return {key: inference.of_value(value) for key, value in found.items()}
+    return found if isinstance(found, dict) else None
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is itself a list or an object."""
+    if text[:1] not in {"[", "{"}:
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    except RecursionError:
+        pass
+    return True
 
 
 def _verifiable(e: inference.Evidence) -> DataType | None:
