@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
@@ -11,7 +13,7 @@ from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 from zql.syntax.printer import expression_name
-from zql.tree import children
+from zql.tree import Node, children, map_children, walk
 
 
 def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Scope, ...]) -> Scope:
@@ -78,7 +80,25 @@ def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     name = item.alias.text if item.alias else expression_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
     _check_item(made)
-    return made
+    return replace(made, expr=_typed_below_python(binder, made.expr))
+
+
+def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
+    """When Python is called over aggregates, these carry their types: they become columns."""
+    over = any(isinstance(n, ex.PythonCall) and first_aggregate(n) for n in walk(expr))
+    if not over:
+        return expr
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, ex.Subquery):
+            return node
+        if isinstance(node, ex.Call) and node.aggregate and node.window is None:
+            type_ = binder.types((node,))[0]
+            return ex.Cast(node, type_, span=node.span) if type_ else node
+        return map_children(node, visit)
+
+    typed = visit(expr)
+    return typed if isinstance(typed, ex.Expr) else expr
 
 
 def _check_item(made: Made) -> None:

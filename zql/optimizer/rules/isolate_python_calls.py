@@ -141,18 +141,19 @@ def _aggregate(node: lp.Aggregate, names: Names) -> lp.LogicalPlan:
 
 
 def _pull_aggregates(expr: ex.Expr, found: list[lp.Assign], names: Names) -> ex.Expr:
-    """When Python is called over aggregates: those become columns, and the rest comes back."""
+    """When Python is called over aggregates: those become columns, and the rest comes back.
+
+    The binder has given each of them a CAST to its type.
+    """
     over = any(
-        isinstance(n, ex.PythonCall)
-        and any(isinstance(m, ex.Call) and m.aggregate and m.window is None for m in walk(n))
-        for n in walk(expr)
+        isinstance(n, ex.PythonCall) and any(_is_aggregate(m) for m in walk(n)) for n in walk(expr)
     )
     if not over:
         return expr
 
     def pull(node: Node) -> Node:
-        if isinstance(node, ex.Call) and node.aggregate and node.window is None:
-            column = names.column("aggregate", _type_of_aggregate(node))
+        if isinstance(node, ex.Cast) and _is_aggregate(node.operand):
+            column = names.column("aggregate", node.type)
             found.append(lp.Assign(column, node))
             return column
         return map_children(node, pull)
@@ -160,9 +161,8 @@ def _pull_aggregates(expr: ex.Expr, found: list[lp.Assign], names: Names) -> ex.
     return pull(expr)  # type: ignore[return-value]
 
 
-def _type_of_aggregate(call: ex.Call) -> str:
-    # The type is only shown, never used to compute: DuckDB gives the column its own.
-    return "BIGINT" if call.name[-1].lower() == "count" else "UNKNOWN"
+def _is_aggregate(node: Node) -> bool:
+    return isinstance(node, ex.Call) and node.aggregate and node.window is None
 
 
 def _map_rows(node: lp.MapRows, names: Names) -> lp.LogicalPlan:
