@@ -77,15 +77,15 @@ def _of_source(path: Path, relative: Path) -> Iterator[Document]:
 
 
 def _docstrings(node: ast.AST, name: str) -> Iterator[Document]:
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    if isinstance(node, kinds):
-        text = ast.get_docstring(node)
-        if text:
-            line = getattr(node, "lineno", 0)
-            yield _document(f"{name}:{line}", "en", text)
-    for child in ast.iter_child_nodes(node):
-        named = isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from _docstrings(child, f"{name}.{child.name}" if named else name)
+    """Of modules, classes and functions; also of those inside `if`, `try` and others."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        text = ast.get_docstring(node, clean=False)
+        if text and text.strip():
+            yield _document(f"{name}:{getattr(node, 'lineno', 0)}", "en", text)
+    for block in ("body", "orelse", "finalbody", "handlers"):
+        for child in getattr(node, block, ()):
+            named = isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _docstrings(child, f"{name}.{child.name}" if named else name)
 
 
 def _document(name: str, lang: str, text: str) -> Document:
