@@ -135,6 +135,8 @@ def declare(
             span=statement.name.span,
             notes=(problem.message.split("\n")[0],),
         ) from None
-    if isinstance(value, ex.Literal) and not value.type:
-        return ex.Literal(value.value, type_)
-    return cast
+    if not isinstance(value, ex.Literal) or value.type:
+        return cast
+    # In one spelling, however it was given: the plan of a run is the same for the same value.
+    text = catalog.evaluate(ex.Cast(cast, "VARCHAR"))
+    return ex.Literal(text, type_)

@@ -7,6 +7,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from zql.expr.functions import PythonFunction
+from zql.logical.plan import Scan
+from zql.physical.plan import WriteFiles
+from zql.storage import registry
 from zql.tree import Node
 
 
@@ -24,6 +27,12 @@ def _add(value: Any, found: Any) -> None:
     if isinstance(value, PythonFunction) and value.digest:
         # Where the source lies does not matter, and a pickle differs from process to process.
         value = (value.qualname, value.digest, value.returns, value.fields, value.volatile)
+    if isinstance(value, WriteFiles):
+        # The folder, and how to treat what is there already, are no part of what is written.
+        name = value.uri.rpartition("/")[2]
+        value = (name, value.format, value.names, value.options)
+    if isinstance(value, Scan):
+        value = (value.format, value.files, value.columns_read, _asked(value))
     if isinstance(value, tuple):
         found.update(b"(%d" % len(value))
         for item in value:
@@ -35,3 +44,9 @@ def _add(value: Any, found: Any) -> None:
                 _add(getattr(value, field.name), found)
     else:
         found.update(f"{type(value).__name__}:{value!r};".encode())
+
+
+def _asked(scan: Scan) -> tuple[tuple[str, object], ...]:
+    """The reader's options that the script gave; others tell what earlier runs have learned."""
+    known = set(registry.by_name(scan.format).read_options) - {"max_line_bytes"}
+    return tuple((name, value) for name, value in scan.options if name in known)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError
@@ -199,7 +200,9 @@ class Pipeline:
             while True:
                 began = time.perf_counter()
                 try:
-                    result = next(results, None)
+                    # What a function prints is no part of the results.
+                    with redirect_stdout(sys.stderr):
+                        result = next(results, None)
                 except CallError as error:
                     raise locate.call_error(error, self._place(error, batch, count)) from None
                 count.seconds += time.perf_counter() - began

@@ -11,7 +11,7 @@ from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, traces, worker
 from zql.execution.arguments import to_python
 from zql.execution.engine import Engine, EngineError
-from zql.execution.kinds import parse, travels_as_text, wire_type
+from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
@@ -28,6 +28,8 @@ from zql.storage.files import shown
 from zql.tree import walk
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from zql.execution.native import NativeStage
     from zql.execution.pool import Pool
 
@@ -114,12 +116,22 @@ class Probe:
         rows: list[tuple[Any, ...]] = []
         with engine.batches(f"SELECT {items or '1'} FROM (\n{select}\n)", 1024) as stream:
             for batch in stream:
-                values = [to_python(batch.column(i), k) for i, (_, k) in enumerate(columns)]
+                values = [self._column(batch.column(i), k) for i, (_, k) in enumerate(columns)]
                 rows += zip(*values, strict=True) if values else [()] * batch.num_rows
         if not self._record:
             return rows
         count = len(self._record)
         return [(dict(zip(self._record, row[:count], strict=True)), *row[count:]) for row in rows]
+
+    def _column(self, array: pa.Array, kind: Kind) -> Sequence[Any]:
+        try:
+            return to_python(array, kind)
+        except Misfit as misfit:
+            raise UdfError(
+                f"{self._function.name} cannot be handed {misfit.value}: {misfit.why}",
+                code="R712",
+                hint="CAST the argument to VARCHAR",
+            ) from None
 
     def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
         names = [self._function.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, RunError
@@ -70,7 +71,7 @@ class WriteRun:
         version = run.host.engine.version()
         options = run.host.settings.storage_options.reveal()
         staging = run.folder("out") if self._target.remote else ""
-        plan = fingerprint(run.plan, version) if self._target.mode == "skip" else ""
+        plan = fingerprint(run.plan, version)
         self._publisher = Publisher(self._target, plan, staging, options)
         self._publisher.check()
 
@@ -132,7 +133,7 @@ class WriteRun:
             return self._publish([], list(kept.values()))
         output = self._output(path)
         format_ = registry.by_name(output.format)
-        part = self._output(path, format_.part_compression(output.compression))
+        part = replace(output, compression=format_.part_compression(output.compression))
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
         return self._publish([(path, self._joined(parts, _columns(stage), output))])
@@ -171,7 +172,7 @@ class WriteRun:
         inputs = self._splits(scans[0])
         if len(inputs) < _WORTH_PARTS:
             return native.write(output)
-        part = self._output(path, format_.part_compression(output.compression))
+        part = replace(output, compression=format_.part_compression(output.compression))
         parts = native.write_parts([(part, n, one) for n, one in enumerate(inputs)])
         return self._joined(parts, native.columns, output)
 
@@ -220,7 +221,7 @@ class WriteRun:
 
     # ---- files ---------------------------------------------------------------------------------
 
-    def _output(self, path: str, compression: str | None = None) -> FileOutput:
+    def _output(self, path: str) -> FileOutput:
         """How the file for a path is written first."""
         target = self._target
         return FileOutput(
@@ -228,7 +229,7 @@ class WriteRun:
             self._publisher.prefix,
             target.format,
             self._sink.names,
-            target.compression if compression is None else compression,
+            target.compression,
             target.format_options,
         )
 
