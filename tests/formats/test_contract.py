@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from zql.errors import UsageError
 from zql.storage import registry
 from zql.storage.format import WriteColumn
 
@@ -151,6 +152,27 @@ def test_folders_and_the_files_themselves_are_columns(engine, tmp_path, format, 
     assert [(k, i, n) for k, i, _, n in rows] == [("007", 1, 0), (None, 1, 0), ("a/b", 1, 0)]
     assert [f for _, _, f, _ in rows] == [f.path for f in dataset.files]
     assert opened(engine, tmp_path / "k=*" / "*", hive_partitioning=False).schema.names == ("id",)
+
+
+@pytest.mark.parametrize(("format", "compression"), PACKED)
+def test_file_names_and_rows_as_columns(engine, tmp_path, format, compression):
+    for name in "ab":
+        path = path_for(tmp_path, format, compression, name)
+        write(engine, format, path, TABLE, compression=compression)
+    dataset = opened(engine, tmp_path / "*", filename=True, file_row_number=True)
+    assert dataset.schema.names[-2:] == ("filename", "file_row_number")
+    rows = read(engine, dataset, ("id", "filename", "file_row_number"))
+    assert rows == [(i, f.path, i) for f in dataset.files for i in range(100)]
+    splits = dataset.format.splits(dataset.files, dataset.options, 500, engine)
+    names = ("id", "filename", "file_row_number")
+    assert [r for s in splits for r in read(engine, dataset, names, s)] == rows
+    taken = path_for(tmp_path, format, compression, "c")
+    write(engine, format, taken, "SELECT 'x' AS filename", compression=compression)
+    with pytest.raises(UsageError, match='"filename" of their own'):
+        opened(engine, taken, filename=True)
+    assert table(engine, taken, union_by_name=True) == [("x",)]
+    with pytest.raises(UsageError, match="must be TRUE"):
+        opened(engine, taken, union_by_name=False)
 
 
 @pytest.mark.parametrize(("format", "compression"), PACKED)

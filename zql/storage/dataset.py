@@ -15,7 +15,6 @@ from zql.tree import node
 
 VIRTUAL = {"filename": "VARCHAR", "file_row_number": "BIGINT"}
 """Columns that every table of files has on demand, unless the files have their own."""
-_KINDS = {"filename": "filename", "file_row_number": "row"}
 
 
 @node
@@ -41,7 +40,7 @@ class Dataset:
             if column.name == name:
                 kind = "hive" if name in self.folder_columns else "data"
                 return ReadColumn(alias, name, column.type, kind)
-        return ReadColumn(alias, name, VIRTUAL[name], _KINDS[name])
+        return ReadColumn(alias, name, VIRTUAL[name], scan.VIRTUAL[name])
 
     def confirm(self) -> None:
         """Tells the cache that a scan over every row has verified a provisional schema."""
@@ -73,7 +72,8 @@ def open_dataset(
     told = {registry.format_of(f.path) for f in inputs}
     if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
         chosen = registry.format_of_all(inputs)
-    options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
+    allowed = {**chosen.read_options, **option_names.FOR_ALL_READERS}
+    options = option_names.check(given, allowed, reader or f"a {chosen.name} file")
     quick = chosen.sample(inputs, options, columns) if provisional and columns else None
     exact = columns if quick is None else quick.unsure
     schema = Schema()
@@ -93,6 +93,7 @@ def open_dataset(
         if not quick.verified:
             options["sampled"] = tuple(quick.types)
             options |= {"absent": quick.absent, "as_json": quick.as_json}
+    schema = Schema(schema.fields + _asked(options, schema))
     folders = Schema()
     if options.get("hive_partitioning", True):
         folders = hive.folder_schema(inputs, schema.names)
@@ -122,3 +123,15 @@ def _explained(
         if explained is None:
             raise
         raise explained from None
+
+
+def _asked(options: Mapping[str, Any], schema: Schema) -> tuple[Field, ...]:
+    """The columns that options such as `filename => true` put behind those of the files."""
+    for name in VIRTUAL:
+        if options.get(name) and name in schema.names:
+            raise UsageError(
+                f'the files have a column "{name}" of their own',
+                code="U616",
+                hint=f"leave the option {name} out",
+            )
+    return tuple(Field(name, type_) for name, type_ in VIRTUAL.items() if options.get(name))

@@ -43,7 +43,6 @@ class DelimitedFormat:
         "strict_mode": "BOOLEAN",
         "compression": "VARCHAR",
         "max_line_bytes": "BIGINT",
-        "hive_partitioning": "BOOLEAN",
     }
     write_options: Mapping[str, str] = {
         "delimiter": "CHAR",
@@ -144,6 +143,7 @@ class DelimitedFormat:
         engine: SqlEngine,
     ) -> str:
         """See `Format`."""
+        columns = scan.with_kinds(columns, options)
         from zql.storage import delimited_evidence, delimited_read
 
         dialect = self.dialect(options)

@@ -38,7 +38,6 @@ class JsonlFormat:
         "on_new_column": "fail or ignore",
         "rest": "VARCHAR",
         "sample_size": "SIZE",
-        "hive_partitioning": "BOOLEAN",
     }
     write_options: Mapping[str, str] = {
         "compression": "VARCHAR",
@@ -159,7 +158,8 @@ class JsonlFormat:
     ) -> Iterator[Source]:
         """See `Format`."""
         if isinstance(source, Split) and source.start is not None and source.stop is not None:
-            first = files.count_lines(source.file, source.start) if number_rows else 0
+            numbered = number_rows or options.get("file_row_number")
+            first = files.count_lines(source.file, source.start) if numbered else 0
             with files.window(source.file, source.start, source.stop) as local:
                 stand_in = InputFile(source.file.path, source.file.size, source.file.version, local)
                 yield Split(stand_in, source.start, source.stop, first)
@@ -175,6 +175,7 @@ class JsonlFormat:
         engine: SqlEngine,
     ) -> str:
         """See `Format`."""
+        columns = scan.with_kinds(columns, options)
         found = scan.files_of(source)
         if not found:
             return scan.empty(columns)

@@ -7,6 +7,14 @@ from typing import Any
 
 from zql.errors import UsageError, did_you_mean, nearest
 
+FOR_ALL_READERS = {
+    "filename": "BOOLEAN",
+    "file_row_number": "BOOLEAN",
+    "hive_partitioning": "BOOLEAN",
+    "union_by_name": "TRUE",
+}
+"""Options of every reader. Files are joined by name in any case."""
+
 SYNONYMS = {
     "delim": "delimiter",
     "sep": "delimiter",
@@ -28,6 +36,7 @@ def _is_size(value: object) -> bool:
 
 _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "BOOLEAN": ("TRUE or FALSE", lambda v: isinstance(v, bool)),
+    "TRUE": ("TRUE, as it always is", lambda v: v is True),
     "VARCHAR": ("a text", lambda v: isinstance(v, str)),
     "CHAR": ("a text of one character", lambda v: isinstance(v, str) and len(v) == 1),
     "CHAR?": ("one character or ''", lambda v: isinstance(v, str) and len(v) <= 1),

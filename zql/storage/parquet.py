@@ -32,7 +32,7 @@ class ParquetFormat:
 
     name = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
-    read_options: Mapping[str, str] = {"hive_partitioning": "BOOLEAN", "columns": "STRUCT"}
+    read_options: Mapping[str, str] = {}
     write_options: Mapping[str, str] = {
         "compression": "VARCHAR",
         "compression_level": "BIGINT",
@@ -112,6 +112,7 @@ class ParquetFormat:
         engine: SqlEngine,
     ) -> str:
         """See `Format`."""
+        columns = scan.with_kinds(columns, options)
         found = scan.files_of(source)
         if not found:
             return scan.empty(columns)

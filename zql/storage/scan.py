@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -51,6 +52,19 @@ def per_file(values: Sequence[str | None], type_: DataType = "VARCHAR") -> str:
         return f"CAST({literals[0]} AS {type_})"
     listed = ", ".join(literals)
     return f"list_extract(CAST([{listed}] AS {type_}[]), CAST(file_index AS BIGINT) + 1)"
+
+
+VIRTUAL = {"filename": "filename", "file_row_number": "row"}
+"""Names of columns that are not in the files, and their kinds."""
+
+
+def with_kinds(columns: Sequence[ReadColumn], options: Mapping[str, Any]) -> tuple[ReadColumn, ...]:
+    """The columns, those that an option (`filename => true`) put among the others told apart."""
+    asked = {name: kind for name, kind in VIRTUAL.items() if options.get(name)}
+    return tuple(
+        replace(c, kind=asked[c.source]) if c.kind == "data" and c.source in asked else c
+        for c in columns
+    )
 
 
 def needs_file_index(columns: Sequence[ReadColumn], files: Sequence[InputFile]) -> bool:
