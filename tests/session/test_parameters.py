@@ -60,7 +60,7 @@ def test_a_text_means_itself(explain, value):
 
 def test_default_and_given_value(explain):
     script = "DECLARE n BIGINT DEFAULT 2; FROM 'docs.jsonl' |> WHERE id > $n |> SELECT id"
-    assert "CAST(2 AS BIGINT)" in explain(script)
+    assert "CAST('2' AS BIGINT)" in explain(script)
     assert "CAST('7' AS BIGINT)" in explain(script, params={"n": CommandLineValue("7")})
 
 

@@ -14,6 +14,7 @@ from zql.expr.functions import PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical import plan as lp
 from zql.logical.catalog import FileTable, FunctionFacts, ObjectTable, TypeProblem, WriteTarget
+from zql.logical.plan import example_path
 from zql.physical.sql import render
 from zql.schema import DataType, Field, Schema
 from zql.tree import Node, map_children, walk
@@ -99,13 +100,13 @@ class EngineCatalog:
     def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
         """Files that an earlier statement of a script under `check` would have written."""
         import fnmatch
-        import re
 
         for uri, format_name, schema in reversed(self.pending):
-            example = re.sub(r"\{[^}]*\}", "0", uri)
-            if example.endswith("/"):
-                example += f"part-0.{format_name}"
-            if all(p == uri or fnmatch.fnmatch(example, p) for p in patterns):
+            example = example_path(uri, format_name)
+            if all(
+                p == uri or fnmatch.fnmatch(example, f"{p}*" if p.endswith("/") else p)
+                for p in patterns
+            ):
                 return FileTable(patterns[0], format_name, (), schema)
         return None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
+import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +18,7 @@ from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_source import constant_value, named, unique, visible_only
 from zql.logical.catalog import TypeProblem, WriteTarget
 from zql.logical.context import UNKNOWN, Context, unknown
+from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
 from zql.schema import Field, Schema
 from zql.source import Span
@@ -378,9 +382,36 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     target: WriteTarget = _checked_target(context, uri, options, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
+    _check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
     return lp.Write(
         inner.plan, uri, target.format, inner.names, target.mode, target.options, op.span
     )
+
+
+def _check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
+    """A pattern that is read and matches what is written would make the next run read that too."""
+    example = posixpath.normpath(example_path(uri, format))
+    for scan in walk(plan):
+        if not isinstance(scan, lp.Scan):
+            continue
+        for pattern in scan.name.split(", "):
+            whole = pattern + "*" if pattern.endswith("/") else pattern
+            if any(c in whole for c in "*?[") and _matches(example, posixpath.normpath(whole)):
+                raise BindError(
+                    f"{uri} matches the input {pattern}: the next run would read it",
+                    code="P410",
+                    span=span,
+                    hint="write into another folder",
+                )
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern whose `*` stay within one folder, and `**` do not."""
+    parts = [
+        ".*" if part == "**" else fnmatch.translate(part)[4:-3].replace(".*", "[^/]*")
+        for part in pattern.split("/")
+    ]
+    return re.fullmatch("/".join(parts).replace(".*/", "(?:.*/)?"), path) is not None
 
 
 def _checked_target(

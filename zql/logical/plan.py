@@ -7,6 +7,7 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 
 from __future__ import annotations
 
+import re
 from dataclasses import field, replace
 from typing import Any
 
@@ -332,6 +333,12 @@ LogicalPlan = (
     | Write
     | Query
 )
+
+
+def example_path(uri: str, format: str) -> str:
+    """A path that WRITE would make of a URI: its first shard."""
+    path = re.sub(r"\{[^}]*\}", "0", uri)
+    return f"{path}part-0.{format}" if path.endswith("/") else path
 
 
 def with_input(plan: Any, input: LogicalPlan) -> LogicalPlan:
