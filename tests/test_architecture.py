@@ -82,6 +82,20 @@ def anchors(page):
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
+def test_each_library_has_one_door():
+    page = text("docs/architecture.md")
+    rows = page[page.index("| Library |") :].split("\n\n")[0].split("\n")[2:]
+    for library, doors in (row.strip("| ").split(" | ") for row in rows):
+        name = library.strip("`")
+        found = re.compile(rf"^\s*(?:from|import) _?{name}\b", re.MULTILINE)
+        users = {
+            path.relative_to(ROOT).as_posix()
+            for path in (ROOT / "zql").rglob("*.py")
+            if found.search(path.read_text(encoding="utf-8"))
+        }
+        assert users == set(re.findall(r"`(zql/[^`]+)`", doors)), name
+
+
 def test_each_rule_has_a_file_of_its_name():
     files = {path.stem for path in (ROOT / "zql/optimizer/rules").glob("*.py")} - {"__init__"}
     assert files == RULES
