@@ -72,8 +72,7 @@ def open_dataset(
     told = {registry.format_of(f.path) for f in inputs}
     if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
         chosen = registry.format_of_all(inputs)
-    allowed = {**chosen.read_options, **option_names.FOR_ALL_READERS}
-    options = option_names.check(given, allowed, reader or f"a {chosen.name} file")
+    options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
     quick = chosen.sample(inputs, options, columns) if provisional and columns else None
     exact = columns if quick is None else quick.unsure
     schema = Schema()

@@ -20,6 +20,7 @@ from zql.storage.format import (
     SqlEngine,
     WriteColumn,
 )
+from zql.storage.options import FOR_ALL_READERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ class DelimitedFormat:
     """CSV with the comma, TSV with the tab; else the same."""
 
     read_options: Mapping[str, str] = {
+        **FOR_ALL_READERS,
         "delimiter": "CHAR",
         "quote": "CHAR?",
         "escape": "CHAR?",

@@ -20,6 +20,7 @@ from zql.storage.format import (
     SqlEngine,
     WriteColumn,
 )
+from zql.storage.options import FOR_ALL_READERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ class JsonlFormat:
     name = "jsonl"
     suffixes: tuple[str, ...] = (".jsonl", ".ndjson", ".json")
     read_options: Mapping[str, str] = {
+        **FOR_ALL_READERS,
         "columns": "STRUCT",
         "compression": "VARCHAR",
         "max_line_bytes": "BIGINT",

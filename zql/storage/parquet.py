@@ -21,6 +21,7 @@ from zql.storage.format import (
     SqlEngine,
     WriteColumn,
 )
+from zql.storage.options import FOR_ALL_READERS
 from zql.tree import node
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ParquetFormat:
 
     name = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
-    read_options: Mapping[str, str] = {}
+    read_options: Mapping[str, str] = FOR_ALL_READERS
     write_options: Mapping[str, str] = {
         "compression": "VARCHAR",
         "compression_level": "BIGINT",
