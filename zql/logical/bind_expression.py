@@ -134,7 +134,7 @@ class ExpressionBinder:
         if len(found) == 1:
             return found[0].column
         origins = " and ".join(
-            f"{v.origin}.{v.name}" if v.origin else "a computed column" for v in found
+            f"{v.origin}.{v.name}" if v.origin else "one without an alias" for v in found
         )
         raise BindError(
             f'"{name}" is ambiguous: {origins}',
@@ -419,7 +419,9 @@ class ExpressionBinder:
 
     def subquery(self, subquery: ex.Subquery) -> ex.Expr:
         inner = self.context.bind_query(subquery.query, self.scopes)  # type: ignore[arg-type]
-        plan, columns = inner.plan, [v.column for v in inner.visible]
+        plan, columns = inner.plan, tuple(v.column for v in inner.visible)
+        if plan.columns != columns and columns:
+            plan = Project(plan, tuple(Assign(c, c) for c in columns))
         if subquery.kind in ("SCALAR", "IN") and len(columns) != 1:
             raise BindError(
                 f"the subquery gives {len(columns)} columns where one is wanted",

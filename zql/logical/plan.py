@@ -167,7 +167,7 @@ class DistinctOn(Node):
 
 @node
 class Sort(Node):
-    """A stable sort by the keys."""
+    """Rows sorted by the keys; those that are equal in all keys come in any order."""
 
     input: LogicalPlan
     keys: tuple[SortKey, ...]

@@ -9,11 +9,11 @@ from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
+from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.merge_projections import merge_projections
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
-from zql.optimizer.rules.restore_window_order import restore_window_order
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
@@ -40,7 +40,7 @@ BATCHES = (
     # Last: what the moves left without a use goes, and what is then only passed on.
     Batch("prune", (prune_columns, merge_projections)),
     # The rules before it move operators; which of them then sees an order is known here.
-    Batch("order", (restore_window_order,), passes=1, required=True),
+    Batch("order", (keep_row_order,), passes=1, required=True),
 )
 
 RULES = {rule.__name__: rule for batch in BATCHES if not batch.required for rule in batch.rules}
