@@ -77,6 +77,8 @@ class DelimitedFormat:
 
         dialect = self.dialect(options)
         headers = {file: delimited_read.header(file, dialect) for file in files}
+        if "delimiter" not in options:
+            _check_delimiter(headers, dialect)
         if "columns" in options and options.get("on_new_column") != "ignore":
             _refuse_new(headers, options["columns"])
         names = list(dict.fromkeys(name for names in headers.values() for name in names))
@@ -221,6 +223,22 @@ class DelimitedFormat:
         from zql.storage import delimited_failures
 
         return delimited_failures.explain(files, self.dialect(options), message)
+
+
+def _check_delimiter(
+    headers: Mapping[InputFile, Sequence[str]], dialect: Mapping[str, Any]
+) -> None:
+    """Refuses a header that is one column for this delimiter and several for another."""
+    for file, names in headers.items():
+        others = [c for c in ("\t", ";", "|", ",") if c != dialect["delimiter"]]
+        told = [c for c in others if len(names) == 1 and c in names[0]]
+        if told:
+            written = "E'\\t'" if told[0] == "\t" else f"'{told[0]}'"
+            raise StorageError(
+                f"{shown(file.path)} has one column, whose name looks like several: {names[0]}",
+                code="R724",
+                hint=f"read_csv('..', delimiter => {written}), or ',' if it is one",
+            )
 
 
 def _refuse_new(
