@@ -69,8 +69,15 @@ def common_folder(files: Sequence[Written]) -> str:
 
 
 def summary_lines(result: RunReport) -> list[str]:
-    """The files that a run wrote; a run without WRITE has no summary."""
-    return written_lines(result.outputs, result.elapsed) if result.outputs else []
+    """The files that a run wrote or kept; a run without WRITE has no summary."""
+    if not result.outputs:
+        return []
+    lines = written_lines(result.outputs, result.elapsed)
+    kept, written = result.counters.get("records_kept", 0), result.counters["records_written"]
+    if kept:
+        lines[0] = lines[0].replace("wrote", "kept" if not written else "wrote or kept", 1)
+        lines.append(f"  {count(kept, 'row')} of them were there already")
+    return lines
 
 
 def warning_lines(result: RunReport, style: Style = PLAIN) -> Iterator[str]:
