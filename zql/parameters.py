@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from zql.errors import ErrorList, ParameterError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, kind_of
 from zql.logical.bind_source import no_python
 from zql.logical.catalog import Catalog, TypeProblem
 from zql.logical.context import Context, Declarations, constant
@@ -100,9 +101,14 @@ def _plain(value: Any) -> ex.Expr:
 def from_text(value: str) -> Any:
     """A command line's text as the value that it means: JSON, else the text itself."""
     try:
-        return json.loads(value, parse_float=str if "e" not in value.lower() else float)
+        return json.loads(value, parse_float=_number)
     except ValueError:
         return str(value)
+
+
+def _number(text: str) -> float | Decimal:
+    """As SQL reads it: a number with an exponent is a DOUBLE, one with a point a DECIMAL."""
+    return float(text) if "e" in text.lower() else Decimal(text)
 
 
 def declare(
@@ -139,4 +145,25 @@ def declare(
         return cast
     # In one spelling, however it was given: the plan of a run is the same for the same value.
     text = catalog.evaluate(ex.Cast(cast, "VARCHAR"))
+    if _is_changed(value.value, text, type_):
+        raise ParameterError(
+            f"${name} is {type_}: {shown} does not fit",
+            code="A503",
+            span=statement.name.span,
+            notes=(f"it would become {text}",),
+        )
     return ex.Literal(text, type_)
+
+
+def _is_changed(given: Any, text: str | None, type: str) -> bool:
+    """Whether a cast to whole or exact numbers made another value of what was given."""
+    if given is None or text is None or kind_of(type) not in ("integer", "float"):
+        return False
+    if isinstance(given, bool):
+        return True
+    if type in ("DOUBLE", "FLOAT"):
+        return False
+    try:
+        return Decimal(str(given)) != Decimal(text)
+    except InvalidOperation:
+        return False

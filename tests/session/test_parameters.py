@@ -45,7 +45,7 @@ def test_a_value_that_does_not_fit_its_type_is_an_error(explain):
 )
 def test_a_command_line_value_without_declare_is_json_or_text(session, folder, text, type_):
     query = session.query("FROM 'docs.jsonl' |> SELECT $v AS v", {"v": CommandLineValue(text)})
-    assert query.types[0].startswith(type_) or (type_, query.types[0]) == ("DECIMAL", "VARCHAR")
+    assert query.types[0].startswith(type_)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,38 @@ def test_default_and_given_value(explain):
 
 def test_a_parameter_can_be_the_path(explain):
     assert "Read docs.jsonl" in explain("FROM $input |> SELECT id", params={"input": "docs.jsonl"})
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("BIGINT", "5.5"),
+        ("BIGINT", 1.5),
+        ("DECIMAL(5, 2)", "5.555"),
+        ("BIGINT", True),
+        ("INTEGER", "1e10"),
+    ],
+)
+def test_a_value_is_not_rounded_to_its_type(explain, type_, value):
+    given = CommandLineValue(value) if isinstance(value, str) else value
+    with pytest.raises(ParameterError) as caught:
+        explain(
+            f"DECLARE p {type_}; FROM 'docs.jsonl' |> WHERE id > $p |> SELECT id",
+            params={"p": given},
+        )
+    assert caught.value.code == "A503"
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("BIGINT", "5.0"),
+        ("BIGINT", "1e3"),
+        ("DECIMAL(5,2)", "5.5"),
+        ("DOUBLE", 3),
+        ("VARCHAR", "5.5"),
+    ],
+)
+def test_a_value_that_is_the_same_in_its_type_fits(explain, type_, value):
+    given = CommandLineValue(value) if isinstance(value, str) else value
+    assert explain(f"DECLARE p {type_}; FROM 'docs.jsonl' |> SELECT $p AS p", params={"p": given})
