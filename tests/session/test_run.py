@@ -141,3 +141,14 @@ def test_try_takes_exceptions_of_python_functions(session, folder):
     (_, result) = session.statements(Source("job.zql", script), base_dir=str(folder))
     with result.rows as rows:
         assert rows.text_rows(9) == [("1", "2.0", "1.0"), ("0", None, "-1.0"), ("2", "1.5", "0.5")]
+
+
+def test_rows_that_were_not_read_confirm_no_types(session, folder):
+    rows = [{"a": i} for i in range(60_000)] + [{"a": "late"}]
+    (folder / "late.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    write = (
+        "FROM 'late.jsonl' |> WHERE {} |> SELECT a |> WRITE 'o.jsonl' OPTIONS (mode = 'overwrite')"
+    )
+    session.run(write.format("1 = 2 AND a IS NOT NULL"))
+    session.run(write.format("a IS NOT NULL"))
+    assert read(folder / "o.jsonl")[-1] == {"a": "late"}
