@@ -151,9 +151,12 @@ class Run:
         self, stage: Stage, kind: str, tasks: int, rows: int, began: float, *more: object
     ) -> None:
         """Notes what a stage did since `began`."""
-        from zql.execution.report import StageReport
+        from zql.execution.report import StageReport, StepCount
 
         seconds = time.perf_counter() - began
+        if kind == "native":
+            records_in = int(str(more[0])) if more else 0
+            more = (records_in, (StepCount("SQL", records_in, rows, seconds),))
         self.reports.append(StageReport(stage.id, kind, tasks, rows, seconds, *more))  # type: ignore[arg-type]
 
     def folder(self, name: str) -> str:
