@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
+
+# A shell starts background jobs with SIGINT ignored, and processes hand that on: those that the
+# tests start, and interrupt, must not have inherited it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
