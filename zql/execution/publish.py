@@ -55,6 +55,13 @@ class Publisher:
                 code="R752",
                 hint=f"to write files into it: '{target.pattern}/'",
             )
+        is_one = not target.remote and not target.sharded
+        if is_one and os.path.exists(target.pattern) and not os.path.isfile(target.pattern):
+            raise StorageError(
+                f"{target.pattern} is a device or a pipe, not a file",
+                code="R752",
+                hint="zql -c '..' without WRITE prints to the standard output, -o to a file",
+            )
         self._existing = sink.existing(target, self._storage_options)
         there = [*self._existing, *sink.others(target, self._storage_options)]
         if target.mode == "error" and there:

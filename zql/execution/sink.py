@@ -113,6 +113,8 @@ def check_target(uri: str, options: Mapping[str, Any]) -> Target:
     compression = _compression(pattern, format_.name, compression)
     if compression is not None:
         found["compression"] = compression
+    if format_.name != "parquet":
+        packing.check_level(packing.chosen(pattern, compression), found.get("compression_level"))
     target = Target(pattern, format_.name, mode, tuple(found.items()), is_folder)
     _check_shards(target)
     return target
@@ -142,6 +144,14 @@ def _compression(pattern: str, format_name: str, option: Any) -> str | None:
     if format_name == "parquet":
         return None if option is None else str(option)
     found = packing.chosen(pattern, option)
+    told = packing.of_path(pattern)
+    if option is not None and told is not packing.NONE and found is not told:
+        raise UsageError(
+            f'the name {files.shown(pattern)} says {told.name}, the option "compression" says'
+            f" {found.name}",
+            code="U634",
+            hint="leave the option away, or give the file another name",
+        )
     return None if found is packing.NONE else found.name
 
 

@@ -102,6 +102,20 @@ def reader(file: IO[bytes], compression: Compression) -> IO[bytes]:
     return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
 
 
+_LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "xz": (0, 9), "bzip2": (1, 9)}
+
+
+def check_level(compression: Compression, level: int | None) -> None:
+    """Raises `UsageError` for a level that the compression does not have."""
+    low, high = _LEVELS.get(compression.name, (0, 0))
+    if level is not None and compression is not NONE and not low <= level <= high:
+        raise UsageError(
+            f'the option "compression_level" of {compression.name} goes from {low} to {high}, '
+            f"not {level}",
+            code="U635",
+        )
+
+
 def packer(compression: Compression, level: int | None = None) -> Callable[[bytes], bytes]:
     """A function that packs bytes into a member (frame, stream) of its own.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -168,7 +170,11 @@ def publish(staged: str, target: str, storage_options: Options | None = None) ->
             filesystem(path, storage_options).put_file(staged, path)
             os.unlink(staged)
         else:
-            os.replace(staged, path)
+            # A link stays one: what it points to gets the new content.
+            path = os.path.realpath(path) if os.path.islink(path) else path
+            if os.path.exists(path):
+                os.chmod(staged, stat.S_IMODE(os.stat(path).st_mode))
+            _replace(staged, path)
             _sync_folder(os.path.dirname(path))
     except StorageError:
         discard(staged)
@@ -177,6 +183,27 @@ def publish(staged: str, target: str, storage_options: Options | None = None) ->
         discard(staged)
         raise unwritable(target, error) from None
     return size
+
+
+def _replace(staged: str, path: str) -> None:
+    """`os.replace`, also from another file system: then by way of a copy beside the target."""
+    try:
+        os.replace(staged, path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        import shutil
+
+        beside = staging_path(path)
+        try:
+            shutil.copy2(staged, beside)
+            with open(beside, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            discard(beside)
+            raise
+        os.unlink(staged)
 
 
 def discard(staged: str) -> None:
