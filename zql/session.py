@@ -445,7 +445,13 @@ class _Script:
         handed = {n: v for n, v in params.items() if n not in values}
         self.catalog = session._catalog(base_dir, {**(tables or {}), **handed}, find)  # noqa: SLF001
         self.params = params
-        check_names(self.script, params, self.declarations)
+        self.parameter_errors: list[ZqlError] = []
+        try:
+            check_names(self.script, params, self.declarations)
+        except ZqlError as error:
+            if not lenient:
+                raise
+            self.parameter_errors = error.errors if isinstance(error, ErrorList) else [error]
         self.declarations.parameters.update(undeclared(values, self.script))
 
     def results(self) -> Iterator[StatementResult]:
@@ -530,9 +536,9 @@ class _Script:
             return self.session.runner().run(stages)
 
     def check(self) -> list[ZqlError]:
-        found: list[ZqlError] = list(self.syntax_errors)
+        found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
         broken = [e.span.start for e in self.syntax_errors if e.span]
-        lost: set[str] = set()
+        lost = {e.message.partition("$")[2].partition(" ")[0] for e in self.parameter_errors}
         for place, statement in enumerate(self.script.statements, 1):
             start = statement.span.start if statement.span else 0
             number = place + sum(at < start for at in broken)

@@ -59,3 +59,11 @@ def test_names_match_exactly_first_and_then_without_case(check, folder):
     (error,) = check("FROM 'case.jsonl' |> SELECT ID")
     assert error.code == "N202"
     assert check("FROM 'docs.jsonl' |> SELECT TITLE") == []
+
+
+def test_a_missing_parameter_hides_no_other_mistake(check):
+    errors = check(
+        "FROM VALUES (1) AS t (x) |> WHERE yy = $u AND x > $u;\n"
+        "FROM VALUES (1) AS t (x) |> SELET x;\n"
+    )
+    assert [(e.line, e.code) for e in errors] == [(1, "N201"), (1, "A501"), (2, "S112")]

@@ -140,7 +140,9 @@ class ExpressionBinder:
             f'"{name}" is ambiguous: {origins}',
             code="N202",
             span=span,
-            hint="write the table's alias before the name, or the name in its exact case",
+            hint="write the table's alias before the name, or the name in its exact case"
+            if all(v.origin for v in found)
+            else "give each table an alias with AS, and write it before the name",
         )
 
     def fields(self, expr: ex.Expr, names: Sequence[str], span: Span | None) -> ex.Expr:
