@@ -2,6 +2,7 @@ import os
 import signal
 import stat
 import threading
+from contextlib import contextmanager
 
 import duckdb
 import pytest
@@ -56,10 +57,27 @@ def test_ctrl_c_stops_a_statement(engine, kind):
     assert engine.rows("SELECT 1") == [(1,)]
 
 
+@contextmanager
+def interrupting(engine):
+    """Interrupts again and again: before a statement has begun it means nothing."""
+    stop = threading.Event()
+
+    def serve():
+        while not stop.wait(0.1):
+            engine.interrupt()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def test_interrupt_from_another_thread(engine):
     engine.rows("SELECT 1")
-    threading.Timer(0.2, engine.interrupt).start()
-    with pytest.raises(Interrupted):
+    with interrupting(engine), pytest.raises(Interrupted):
         engine.rows(LONG)
 
 
@@ -136,7 +154,5 @@ def test_streams_without_the_private_interface(engine):
 
 
 def test_interrupt_reaches_cursors(engine):
-    with engine.cursor() as cursor:
-        threading.Timer(0.2, engine.interrupt).start()
-        with pytest.raises(Interrupted):
-            cursor.rows(LONG)
+    with engine.cursor() as cursor, interrupting(engine), pytest.raises(Interrupted):
+        cursor.rows(LONG)

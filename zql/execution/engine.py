@@ -101,6 +101,7 @@ class Engine:
         other._helper = Helper(self._helper.active)  # noqa: SLF001 - of the same class
         other._own_folder = False  # noqa: SLF001
         other._connection = self._run(self._new_cursor)  # noqa: SLF001
+        self._root._cursors.add(other)  # noqa: SLF001 - an interruption is theirs too
         return other
 
     def _new_cursor(self) -> Any:
