@@ -13,6 +13,7 @@ from typing import Any
 from zql.execution import traces
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
+from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
 _state: dict[str, Any] = {}
@@ -43,6 +44,7 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     skip_pandas()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+    threads.limit(1)
     engine().rows("SELECT 1")
     import duckdb  # noqa: F401 - what scanning Arrow data needs
 

@@ -24,7 +24,7 @@ from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.logical.plan import Scan
 from zql.physical.plan import RunSql, Stage, WriteFiles
-from zql.storage import registry
+from zql.storage import registry, threads
 from zql.storage.format import WrittenFile
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class WriteRun:
         self._run = run
         self._sink = sink
         self._target: Target = target_of(sink)
+        threads.limit(run.host.settings.thread_count())
         version = run.host.engine.version()
         options = run.host.settings.storage_options.reveal()
         staging = run.folder("out") if self._target.remote else ""

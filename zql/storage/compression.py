@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from zql.errors import UsageError, did_you_mean, nearest
 from zql.tree import node
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 @node
@@ -159,13 +161,12 @@ class PackedWriter:
     BLOCK = 4 << 20
 
     def __init__(self, file: IO[bytes], pack: Callable[[bytes], bytes]) -> None:
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from zql.storage.threads import Threads
 
         self._file = file
         self._pack = pack
         self._block = bytearray()
-        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-        self._pool = ThreadPoolExecutor(self._threads)
+        self._threads = Threads()
         self._packed: deque[Future[bytes]] = deque()
         self._empty = True
 
@@ -180,10 +181,10 @@ class PackedWriter:
                 self._submit()
 
     def _submit(self) -> None:
-        self._packed.append(self._pool.submit(self._pack, bytes(self._block)))
+        self._packed.append(self._threads.submit(self._pack, bytes(self._block)))
         self._block.clear()
         self._empty = False
-        if len(self._packed) > self._threads:
+        if self._threads.waiting(len(self._packed)):
             self._file.write(self._packed.popleft().result())
 
     def close(self) -> None:
@@ -194,4 +195,4 @@ class PackedWriter:
             while self._packed:
                 self._file.write(self._packed.popleft().result())
         finally:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._threads.close()

@@ -9,7 +9,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from zql.expr.sql import quote_identifier
 from zql.schema import DataType
 from zql.storage import parquet_join
 from zql.storage.format import WriteColumn
+from zql.storage.threads import Threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,9 +112,8 @@ class ParquetWriter:
         self._group_bytes = 0
         self._file = open(path, "wb")  # noqa: SIM115
         self._joiner = parquet_join.Joiner(self._file)
-        self._pool: ThreadPoolExecutor | None = None
+        self._threads = Threads()
         self._encoded: deque[Future[bytes]] = deque()
-        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
     def write(self, batch: pa.RecordBatch) -> None:
         """See `RowWriter`."""
@@ -143,11 +143,9 @@ class ParquetWriter:
             self._end_group()
 
     def _end_group(self) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads)
-        self._encoded.append(self._pool.submit(self._encode, self._blocks))
+        self._encoded.append(self._threads.submit(self._encode, self._blocks))
         self._blocks, self._group_bytes = [], 0
-        if len(self._encoded) > self._threads:
+        if self._threads.waiting(len(self._encoded)):
             self._joiner.append(BytesIO(self._encoded.popleft().result()))
 
     def close(self) -> None:
@@ -163,8 +161,7 @@ class ParquetWriter:
                 while self._encoded:
                     self._joiner.append(BytesIO(self._encoded.popleft().result()))
             finally:
-                if self._pool is not None:
-                    self._pool.shutdown(wait=True, cancel_futures=True)
+                self._threads.close()
             self._joiner.finish()
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -1,0 +1,51 @@
+"""How many threads a writer packs and encodes with: as many as are allowed, one in a worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_limit: list[int] = []
+
+
+def limit(count: int) -> None:
+    """Lets writers of this process use no more threads than this."""
+    _limit[:] = [max(1, count)]
+
+
+def count() -> int:
+    """The number of threads for one writer."""
+    if _limit:
+        return _limit[0]
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+
+class Threads:
+    """Makes calls in the background; with one thread at once, which holds the least in memory."""
+
+    def __init__(self) -> None:
+        self.count = count()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, function: Callable[..., T], *args: object) -> Future[T]:
+        """The call's result, perhaps later."""
+        if self.count == 1:
+            done: Future[T] = Future()
+            done.set_result(function(*args))
+            return done
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count)
+        return self._pool.submit(function, *args)
+
+    def waiting(self, futures: int) -> bool:
+        """Whether so many results are more than should be held."""
+        return futures > (0 if self.count == 1 else self.count)
+
+    def close(self) -> None:
+        """Ends the threads; what has not begun is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
