@@ -16,6 +16,13 @@ from zql.execution.settings import Settings
 from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
+_M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8
+_TRIM_BYTES = 128 << 10
+_FLUSH = (
+    # What DuckDB has freed goes back to the system at once.
+    "SET allocator_flush_threshold = '1MB'",
+    "SET allocator_bulk_deallocation_flush_threshold = '1MB'",
+)
 _state: dict[str, Any] = {}
 
 
@@ -32,6 +39,7 @@ class Job:
 def prepare(parent: int, folder: str, settings: Settings) -> None:
     """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small."""
     _end_with(parent)
+    _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.dont_write_bytecode = True
     _state["folder"], _state["settings"] = folder, settings
@@ -42,10 +50,12 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     import pyarrow as pa
 
     skip_pandas()
+    pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     threads.limit(1)
-    engine().rows("SELECT 1")
+    for statement in _FLUSH:
+        engine().rows(statement)
     import duckdb  # noqa: F401 - what scanning Arrow data needs
 
 
@@ -157,3 +167,13 @@ def _end_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it had ended before that
         os._exit(1)
+
+
+def _give_memory_back() -> None:
+    """Lets glibc keep less of what was freed: all workers together would hold much."""
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, 1)
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)

@@ -178,16 +178,15 @@ def _page_options(options: Mapping[str, Any], compression: str | None) -> dict[s
     }
 
 
-def _encoded(
-    schema: pa.Schema, options: Mapping[str, Any], blocks: Sequence[pa.RecordBatch]
-) -> bytes:
-    """A Parquet file of one row group, or of none."""
+def _encoded(schema: pa.Schema, options: Mapping[str, Any], blocks: list[pa.RecordBatch]) -> bytes:
+    """A Parquet file of one row group, or of none; the blocks are used up."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     out = pa.BufferOutputStream()
     if blocks:
         whole = _one_batch(blocks)
+        blocks.clear()  # the rows are held once, not twice, while they are encoded
         arrays = [a.cast(f.type) for a, f in zip(whole.columns, schema, strict=True)]
         table = pa.Table.from_arrays(arrays, schema=schema)
     else:
