@@ -471,6 +471,7 @@ class _Script:
                 stages = self.session.compile(plan).stages
                 with _call_places(stages):
                     rows = self.session.runner().collect(stages)
+                rows.on_error(lambda error: _placed(error, number, statement))
                 return StatementResult("rows", number, rows=rows)
             case ast.Explain():
                 return StatementResult("text", number, text=self.explain(statement))

@@ -21,6 +21,10 @@ SETTINGS = {
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
 
 
+MOST_PROCESSES = 1024
+"""Workers, and threads, at most: more is a slip of the keys."""
+
+
 def parse_bytes(value: int | str) -> int:
     """Bytes of a size: `4GB` is 4 * 10**9, `4GiB` 4 * 2**30. Raises `UsageError`."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -52,6 +56,8 @@ def setting_value(name: str, value: Any) -> Any:
         number = int(str(value))
     except ValueError:
         number = 0
-    if number < 1:
-        raise UsageError(f"{name} takes a number from 1, not {value!r}", code="U607")
+    most = MOST_PROCESSES if name in ("workers", "threads") else number
+    if not 1 <= number <= most:
+        upto = f" to {most}" if name in ("workers", "threads") else ""
+        raise UsageError(f"{name} takes a number from 1{upto}, not {value!r}", code="U607")
     return number

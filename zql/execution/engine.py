@@ -7,6 +7,7 @@ its connection, so each stream runs on a cursor of its own.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -411,8 +412,7 @@ def _translate(error: Exception) -> RunError:
     position = facts.get("position")
     candidates: Sequence[str] = [c for c in str(facts.get("candidates", "")).split(",") if c]
     return EngineError(
-        # DuckDB's advice to change its settings cannot be followed here.
-        str(facts.get("exception_message", text)).split('\n\nUse "SET')[0],
+        _ADVICE.sub("", str(facts.get("exception_message", text))).rstrip(),
         kind=kind,
         subtype=str(facts.get("error_subtype", "")),
         position=int(position) if position is not None else None,
@@ -422,6 +422,8 @@ def _translate(error: Exception) -> RunError:
 
 
 _NAME_PARTS = 3
+_ADVICE = re.compile(r"\s*(?:,? or |Use )\"?SET \w+ ?=.*", re.DOTALL)
+"""DuckDB's advice to change its settings, which cannot be followed here."""
 _MEMORY_HINT = "raise the memory budget (--memory, SET memory), or work on fewer rows at once"
 
 

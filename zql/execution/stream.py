@@ -51,6 +51,11 @@ class RowStream:
         self._opened = False
         self._stream: ArrowStream | None = None
 
+    def on_error(self, change: Callable[[ZqlError], ZqlError]) -> None:
+        """Lets what is known around the query be told with an error of its rows."""
+        explain = self._explain
+        self._explain = lambda error: change(explain(error))
+
     def text_rows(self, limit: int) -> list[tuple[str | None, ...]]:
         """The next rows with values as text, `limit` at most; none at the end."""
         items = (f"CAST({quote_identifier(c)} AS VARCHAR)" for c, _, _ in self._columns)
