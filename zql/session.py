@@ -91,8 +91,8 @@ class Session:
         from zql.execution.settings import Secret
 
         self.settings = Settings(
-            workers=workers,
-            threads=threads,
+            workers=None if workers is None else setting_value("workers", workers),
+            threads=None if threads is None else setting_value("threads", threads),
             memory=parse_bytes(memory_limit) if memory_limit is not None else None,
             temp_dir=temp_dir,
             storage_options=Secret(storage_options),

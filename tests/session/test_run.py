@@ -152,3 +152,21 @@ def test_rows_that_were_not_read_confirm_no_types(session, folder):
     session.run(write.format("1 = 2 AND a IS NOT NULL"))
     session.run(write.format("a IS NOT NULL"))
     assert read(folder / "o.jsonl")[-1] == {"a": "late"}
+
+
+def test_flatmap_of_plain_values_gives_a_column(session, folder):
+    (folder / "it.py").write_text(
+        "from collections.abc import Iterator\n"
+        "def gen(n: int) -> Iterator[int]:\n    yield from range(n)\n"
+        "def whole(n: int) -> list[int]:\n    return list(range(n))\n"
+    )
+    for name in ("gen", "whole"):
+        script = f"IMPORT PYTHON 'it.py' AS i; FROM VALUES (2) AS t (n) |> FLATMAP i.{name}(n)"
+        (_, result) = session.statements(Source("job.zql", script), base_dir=str(folder))
+        with result.rows as rows:
+            assert rows.text_rows(9) == [("0",), ("1",)]
+
+
+def test_too_many_threads_are_a_slip():
+    with pytest.raises(zql.UsageError, match="from 1 to 1024"):
+        zql.Session(threads=100_000)

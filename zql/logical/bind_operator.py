@@ -354,9 +354,8 @@ def _result_fields(
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
         function = context.at(op.span, lambda: context.catalog.probe(function, plan, names, keys))
     if function.fields is None:
-        element = function.returns if function.iterates else function.returns.removesuffix("[]")
-        if op.kind == "FLATMAP" and element and (function.iterates or element != function.returns):
-            return Schema((Field("value", element),))
+        if op.kind == "FLATMAP" and function.returns.endswith("[]"):
+            return Schema((Field("value", function.returns.removesuffix("[]")),))
         raise BindError(
             f"{function.name} does not give records",
             code="T318",
