@@ -19,7 +19,7 @@ from zql.logical.context import Declarations
 from zql.session import ALL_RULES, Session
 from zql.source import Source
 
-from golden import Case, parameters
+from golden import Case, cases
 
 HERE = Path(__file__).parent
 
@@ -48,21 +48,30 @@ WAYS = (
     Way("unfused", frozenset({"fuse_steps"})),
     Way("pool of 1", frozenset(), 1),
     Way("pool of 4", frozenset(), 4),
-    Way("pool without rules", ALL_RULES, 2),
 )
 
 
-@pytest.fixture(scope="module", params=WAYS, ids=lambda way: way.name)
-def way(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def session(way):
-    with Session(workers=way.workers) as made:
-        if way.pooled:
-            made.settings = replace(made.settings, inline_bytes=0, split_size=96)
-        yield made
+def session_for():
+    """The session of a way; one is open at a time, so the tests of a way come together."""
+    opened: dict[Way, Session] = {}
+
+    def get(way: Way) -> Session:
+        if way not in opened:
+            close()
+            opened[way] = Session(workers=way.workers)
+            if way.pooled:
+                made = opened[way]
+                made.settings = replace(made.settings, inline_bytes=0, split_size=96)
+        return opened[way]
+
+    def close() -> None:
+        for session in opened.values():
+            session.close()
+        opened.clear()
+
+    yield get
+    close()
 
 
 @pytest.fixture
@@ -74,10 +83,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("case", parameters(HERE))
-def test_query(case, way, session, folder):
-    if not way.shows(case.script):
-        return
+@pytest.mark.parametrize(
+    ("way", "case"),
+    [
+        pytest.param(way, case, id=f"{way.name}-{case.id}")
+        for way in WAYS
+        for case in cases(HERE)
+        if way.shows(case.script)
+    ],
+)
+def test_query(way, case, session_for, folder):
+    session = session_for(way)
     session._declarations = Declarations()
     session._previous = None
     session.disabled = way.disabled
