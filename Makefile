@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 SOURCES = zql tests examples .ci
 
-.PHONY: help check format test golden docs soak bench sizes bench
+.PHONY: help check format test golden docs soak bench sizes
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -29,9 +29,6 @@ docs:  ## run the blocks of the documentation
 
 soak:  ## the same answers, with a thousand random pipelines and the whole alphabet (minutes)
 	ZQL_EXAMPLES=1000 $(PYTHON) -m pytest tests/same_answer
-
-bench:  ## ZQL beside its peers; BENCH_ROOT and BENCH_PEERS say where these are
-	$(PYTHON) tests/benchmarks/compare.py
 
 sizes:  ## the ten longest files and functions
 	$(PYTHON) .ci/sizes.py zql

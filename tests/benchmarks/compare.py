@@ -1,6 +1,6 @@
 """Measures ZQL beside its peers: whole processes, in turns, and the ratios of their medians.
 
-usage: compare.py [NAME ...] [--runs N]      (all comparisons when none is named)
+usage: compare.py [NAME ...] [--runs N] [--quiet SECONDS]      (all when none is named)
 
 Two folders are read from the environment:
 
@@ -11,6 +11,9 @@ The speed of a machine drifts by more than most differences, so A and B take tur
 after a run of each that does not count, and a claim is the ratio of the medians of one call. Wall
 time is from start to exit of the process; memory is the highest sum of resident memory over the
 process and its children, seen every 20 ms. Outputs of two sides are checked to be equal.
+
+Before each run the rest of the machine gets up to `--quiet` seconds to come to rest. Pairs during
+which others used more than a third of a processor count only when there are not three without.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ PEERS = Path(os.environ.get("BENCH_PEERS", "."))
 DATA = ROOT / "data"
 OUT = ROOT / "compare"
 PAGE = os.sysconf("SC_PAGE_SIZE")
+CALM = 0.33
+CALM_PAIRS = 3
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Figure:
-    """One run: seconds of wall time and of processors, bytes of memory."""
+    """One run: seconds of wall time and of processors, bytes of memory.
+
+    `other` is how many processors the rest of the machine used meanwhile.
+    """
 
     wall: float
     cpu: float
     memory: int
+    other: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ def run(side: Side) -> Figure:
     side.clean()
     environment = {**os.environ, "BENCH_ROOT": str(ROOT), "PYTHONPATH": _python_path(side)}
     folder = PEERS / "peers" if "peers" in " ".join(side.command) else HERE.parents[1]
+    busy = _busy()
     started = time.perf_counter()
     process = subprocess.Popen(
         side.command,
@@ -100,7 +110,25 @@ def run(side: Side) -> Figure:
         raise SystemExit(f"{side.name} failed ({process.returncode}):\n{message[-2000:]}")
     if process.stderr:
         process.stderr.close()
-    return Figure(wall, usage.ru_utime + usage.ru_stime, peak)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Figure(wall, cpu, peak, max(0.0, (_busy() - busy - cpu) / wall))
+
+
+def _busy() -> float:
+    """Seconds that all processors together have worked since the machine started."""
+    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    ticks = list(map(int, words))
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def quiet(seconds: float) -> None:
+    """Waits until others use under a fifth of a processor, but not longer than this."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        before = _busy()
+        time.sleep(0.5)
+        if _busy() - before < 0.1:
+            return
 
 
 def _python_path(side: Side) -> str:
@@ -159,7 +187,7 @@ def plain_sql(name: str, sql: str) -> Side:
 
 
 GROUPS = """COPY (SELECT k, count(*) AS n, sum(v) AS total, avg(x) AS mean, max(s) AS last
-FROM '{data}/rows10m.parquet' GROUP BY k) TO '{out}/out.parquet' (FORMAT parquet)"""
+FROM '{data}/rows10m.parquet' GROUP BY k) TO '{out}/out.jsonl' (FORMAT json)"""
 
 ROWS = """COPY (SELECT i % 1000 AS k, (i * 7919) % 100003 AS v, (i % 977) / 7 AS x,
 'name' || (i % 5000) AS s FROM range(10000000) AS r(i)) TO '{path}' (FORMAT parquet)"""
@@ -283,23 +311,27 @@ def same_output(workload: str, a: Side, b: Side) -> str:
     return "same" if texts[0] == texts[1] else f"DIFFERENT {texts}"
 
 
-def measure(comparison: Comparison, runs: int) -> str:
+def measure(comparison: Comparison, runs: int, wait: float) -> str:
     warm(comparison.warm)
     for side in (comparison.a, comparison.b):
         run(side)
     same = same_output(comparison.name.split("-")[0], comparison.a, comparison.b)
-    found: tuple[list[Figure], list[Figure]] = ([], [])
+    pairs: list[tuple[Figure, Figure]] = []
     for _ in range(runs):
-        found[0].append(run(comparison.a))
-        found[1].append(run(comparison.b))
-    a, b = (_median(figures) for figures in found)
-    ratios = sorted(x.wall / y.wall for x, y in zip(*found, strict=True))
+        quiet(wait)
+        first = run(comparison.a)
+        quiet(wait)
+        pairs.append((first, run(comparison.b)))
+    calm = [pair for pair in pairs if max(f.other for f in pair) < CALM]
+    counted = calm if len(calm) >= CALM_PAIRS else pairs
+    a, b = (_median([pair[side] for pair in counted]) for side in (0, 1))
+    ratios = sorted(x.wall / y.wall for x, y in counted)
     met = "yes" if a.wall / b.wall <= comparison.target else "NO"
     return (
         f"| {comparison.name} | {a.wall:.2f} | {b.wall:.2f} | **{a.wall / b.wall:.2f}** "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f}) | {comparison.target:g} | {met} "
         f"| {a.cpu:.1f} | {b.cpu:.1f} | {a.memory >> 20} | {b.memory >> 20} "
-        f"| {a.memory / b.memory:.2f} | {same} |"
+        f"| {a.memory / b.memory:.2f} | {same} | {len(calm)} of {runs} |"
     )
 
 
@@ -316,6 +348,7 @@ def main() -> None:
     known = {c.name: c for c in comparisons()}
     parser.add_argument("names", nargs="*", choices=[*known, []], metavar="NAME")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--quiet", type=float, default=10)
     given = parser.parse_args()
     if not (DATA / "docs_jsonl").is_dir() or not (PEERS / "peers").is_dir():
         raise SystemExit("set BENCH_ROOT and BENCH_PEERS; see the head of this file")
@@ -324,11 +357,11 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {given.runs} runs of each\n")
     print(
         "| comparison | A s | B s | A / B (least to most) | target | met | A CPU s | B CPU s "
-        "| A MiB | B MiB | A / B MiB | rows |"
+        "| A MiB | B MiB | A / B MiB | rows | calm |"
     )
-    print("| --- " * 12 + "|")
+    print("| --- " * 13 + "|")
     for name in given.names or known:
-        print(measure(known[name], given.runs), flush=True)
+        print(measure(known[name], given.runs, given.quiet), flush=True)
     shutil.rmtree(OUT, ignore_errors=True)
 
 

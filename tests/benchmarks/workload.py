@@ -20,6 +20,7 @@ OUTPUTS = {
     "w5": "part-{shard:05d}.parquet",
     "w9": "part-{shard:05d}.parquet",
     "w10": "out.jsonl",
+    "groups": "out.jsonl",
 }
 
 
