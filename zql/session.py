@@ -427,6 +427,7 @@ class _Script:
         self.imported: set[str] = set()
         # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+        session.engine().warm()
         self.syntax_errors: list[ParseError] = []
         if lenient:
             self.script, self.syntax_errors = parse_leniently(source)

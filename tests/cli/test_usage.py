@@ -23,8 +23,8 @@ def test_quick_answers_import_nothing_heavy(args, env, monkeypatch):
         monkeypatch.setenv(name, value)
     code = (
         f"import sys; sys.argv = ['zql', *{args!r}]\n"
-        "from zql.cli.main import main\n"
-        "try: main()\n"
+        "from zql.cli.main import call\n"
+        "try: sys.exit(call())\n"
         "finally: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
     ).replace("{HEAVY}", repr(HEAVY))
     done = subprocess.run(

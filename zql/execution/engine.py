@@ -110,6 +110,11 @@ class Engine:
         _set_up(connection)
         return connection
 
+    def warm(self) -> None:
+        """Begins to connect, which takes tens of ms that need not be waited for."""
+        if self._connection is None:
+            self._helper.begin(self._connected)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""
         return self._run(lambda: self._connected().execute(sql).fetchall())

@@ -30,9 +30,7 @@ class Helper:
         """The result of `function()`; on Ctrl-C calls `interrupt` and raises KeyboardInterrupt."""
         if not self.active or threading.current_thread() is not threading.main_thread():
             return function()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
-            self._thread.start()
+        self._start()
         outcome = _Outcome()
         try:
             self._queue.put((function, outcome))
@@ -49,6 +47,17 @@ class Helper:
         if outcome.error is not None:
             raise outcome.error
         return outcome.value  # type: ignore[no-any-return]
+
+    def begin(self, function: Callable[[], Any]) -> None:
+        """Makes a call that nobody waits for, before those to come; what it raises is dropped."""
+        if self.active and threading.current_thread() is threading.main_thread():
+            self._start()
+            self._queue.put((function, _Outcome()))
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
         """Lets the thread end after the call that it is in."""
