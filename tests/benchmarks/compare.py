@@ -84,6 +84,8 @@ def run(side: Side) -> Figure:
         side.out.mkdir(parents=True)
     side.clean()
     environment = {**os.environ, "BENCH_ROOT": str(ROOT), "PYTHONPATH": _python_path(side)}
+    # Without compiled modules on disk every start would compile what was changed last.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     folder = PEERS / "peers" if "peers" in " ".join(side.command) else HERE.parents[1]
     busy = _busy()
     started = time.perf_counter()
