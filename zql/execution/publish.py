@@ -112,9 +112,8 @@ class Publisher:
         """Gives files their names, in order, and removes those that they replace."""
         done = list(kept)
         self._write_manifest(done, finished=False)
-        for path, file in outputs:
-            files.publish(file.path, path, self._storage_options)
-            done.append(WrittenFile(path, file.rows, file.bytes))
+        files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
+        done += [WrittenFile(path, file.rows, file.bytes) for path, file in outputs]
         if self.target.mode == "overwrite":
             for path in self._existing.keys() - {file.path for file in done}:
                 files.remove(path, self._storage_options)

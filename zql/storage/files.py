@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import IO
@@ -163,26 +163,47 @@ def publish(staged: str, target: str, storage_options: Options | None = None) ->
 
     The file must have been synced. Raises `StorageError`; then the target is as it was.
     """
-    path = local_path(target)
-    try:
-        size = os.path.getsize(staged)
-        if protocol(path):
-            filesystem(path, storage_options).put_file(staged, path)
-            os.unlink(staged)
-        else:
-            # A link stays one: what it points to gets the new content.
-            path = os.path.realpath(path) if os.path.islink(path) else path
-            if os.path.exists(path):
-                os.chmod(staged, stat.S_IMODE(os.stat(path).st_mode))
-            _replace(staged, path)
-            _sync_folder(os.path.dirname(path))
-    except StorageError:
-        discard(staged)
-        raise
-    except Exception as error:  # noqa: BLE001  every driver has errors of its own
-        discard(staged)
-        raise unwritable(target, error) from None
-    return size
+    return publish_all([(staged, target)], storage_options)[0]
+
+
+def publish_all(
+    pairs: Iterable[tuple[str, str]], storage_options: Options | None = None
+) -> list[int]:
+    """`publish` for pairs of a finished file and its name, in order; each folder is synced once."""
+    folders: dict[str, str] = {}
+    sizes = []
+    for staged, target in pairs:
+        try:
+            sizes.append(os.path.getsize(staged))
+            folder = _name(staged, local_path(target), storage_options)
+        except StorageError:
+            discard(staged)
+            raise
+        except Exception as error:  # noqa: BLE001  every driver has errors of its own
+            discard(staged)
+            raise unwritable(target, error) from None
+        if folder is not None:
+            folders[folder] = target
+    for folder, target in folders.items():
+        try:
+            _sync_folder(folder)
+        except OSError as error:
+            raise unwritable(target, error) from None
+    return sizes
+
+
+def _name(staged: str, path: str, storage_options: Options | None) -> str | None:
+    """Moves a file to its place; the local folder that must be synced."""
+    if protocol(path):
+        filesystem(path, storage_options).put_file(staged, path)
+        os.unlink(staged)
+        return None
+    # A link stays one: what it points to gets the new content.
+    path = os.path.realpath(path) if os.path.islink(path) else path
+    if os.path.exists(path):
+        os.chmod(staged, stat.S_IMODE(os.stat(path).st_mode))
+    _replace(staged, path)
+    return os.path.dirname(path)
 
 
 def _replace(staged: str, path: str) -> None:
