@@ -130,9 +130,9 @@ def lay_out(items: Iterable[Item], width: int = WIDTH, newline: str = "\n") -> s
         elif item.group:
             size, end = sizes[at]
             broken.append(broken[-1] and (size < 0 or column + size + reach[end] > width))
-        elif item == END:
+        elif item is END:
             broken.pop()
-        elif item == STOP:
+        elif item is STOP:
             indents.pop()
         else:
             indents.append(indents[-1] + item.columns)
@@ -162,7 +162,7 @@ def _group_sizes(items: list[Item]) -> dict[int, tuple[int, int]]:
         elif isinstance(item, Mark):
             if item.group:
                 open_groups.append((at, total))
-            elif item == END:
+            elif item is END:
                 begin, before = open_groups.pop()
                 sizes[begin] = (-1 if last_hard > begin else total - before, at)
     return sizes
