@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from zql.expr import expression as ex
+from zql.syntax import ast
 from zql.syntax.keywords import is_keyword
 from zql.syntax.layout import LINE, Doc, block, group, indent, items_of, join
 from zql.syntax.names import identifier_text
@@ -153,7 +154,7 @@ def brackets(opening: str, content: Doc, closing: str) -> Doc:
     return block(opening, content, closing) if content else opening + closing
 
 
-def clause(words: str, content: Doc) -> Doc:
+def clause(words: Doc, content: Doc) -> Doc:
     """A keyword and its list, which stands below when it does not fit."""
     return group(words, indent(LINE, content))
 
@@ -365,6 +366,15 @@ def _row(node: ex.Row, of: Texts) -> Doc:
     return block("(", of.list(node.items), ")")
 
 
+@renders(ex.GroupingSets)
+def _grouping_sets(node: ex.GroupingSets, of: Texts) -> Doc:
+    sets = [
+        of(items[0]) if len(items) == 1 else brackets("(", of.list(items), ")")
+        for items in node.sets
+    ]
+    return ("GROUPING SETS ", block("(", join((",", LINE), sets), ")"))
+
+
 def _receiver(node: ex.Expr, of: Texts) -> Doc:
     """What a dot may follow: a bare name would be read as a longer name, a number as another."""
     doc = of(node, POSTFIX)
@@ -492,6 +502,21 @@ def _star(node: ex.Star, of: Texts) -> Doc:
 def names_in_brackets(texts: Iterable[str]) -> Doc:
     """`(a, b)`, broken between the names when it does not fit."""
     return block("(", join((",", LINE), texts), ")")
+
+
+def any_name(name: ast.Identifier) -> str:
+    """A name where every word is one."""
+    return identifier_text(name.text, any_word=True)
+
+
+def as_alias(alias: ast.Identifier | None) -> str:
+    """` AS name`, or nothing."""
+    return f" AS {any_name(alias)}" if alias else ""
+
+
+def names(names: tuple[ast.Identifier, ...]) -> Doc:
+    """`(a, b)`, or nothing when there are none."""
+    return names_in_brackets([any_name(name) for name in names]) if names else ""
 
 
 def column_text(name: ex.Name) -> str:
