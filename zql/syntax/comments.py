@@ -142,7 +142,7 @@ def _filled(gap: Sequence[Item], remarks: Remarks, before: str, token: str) -> l
     items = list(gap)
     ends_line = bool(remarks.trailing or remarks.lines)
     if ends_line:
-        items = _broken(items, remarks, closes=closes, first=not before, last=token == ";")
+        items = _broken(items, remarks, before, token)
     if not remarks.inline:
         return items
     if (closes or token in (",", ";")) and before not in _OPENING and not ends_line:
@@ -150,24 +150,25 @@ def _filled(gap: Sequence[Item], remarks: Remarks, before: str, token: str) -> l
     return [*items, remarks.inline, "" if closes or token in (",", ";") else " "]
 
 
-def _broken(
-    items: list[Item], remarks: Remarks, *, closes: bool, first: bool, last: bool
-) -> list[Item]:
+def _broken(items: list[Item], remarks: Remarks, before: str, token: str) -> list[Item]:
     """A gap that ends a line, and its comments that end one."""
-    own_lines: list[Item] = [item for line in remarks.lines for item in (Aside(line), HARD)]
-    if first:
-        return [*([Aside(remarks.trailing), HARD] if remarks.trailing else []), *own_lines, *items]
+    own_lines: list[Item] = []
+    for line in remarks.lines:
+        own_lines += [Aside(line), HARD]
+    if not before:
+        first: list[Item] = [Aside(remarks.trailing), HARD] if remarks.trailing else []
+        return [*first, *own_lines, *items]
     trailing: list[Item] = [Aside(f" {remarks.trailing}")] if remarks.trailing else []
     at = next((i for i, x in enumerate(items) if isinstance(x, Break) and not x.kept), None)
-    if closes:
+    if token in _CLOSING:
         # As far right as what stands before the bracket.
-        inside = [item for line in remarks.lines for item in (HARD, Aside(line))]
+        inside: list[Item] = [HARD, *own_lines[:-1]] if own_lines else []
         if at is None:
             return [*trailing, *inside, *items, HARD]
         return [*trailing, *inside, *items[:at], HARD, *items[at + 1 :]]
     if at is not None:
         return [*trailing, *items[:at], HARD, *own_lines, *items[at + 1 :]]
     rest = [item for item in items if item != SPACE]
-    if last:
+    if token == ";":  # noqa: S105 - no secret
         return [*trailing, *rest, HARD, *own_lines]
     return [*trailing, *rest, Mark(columns=STEP), HARD, *own_lines, STOP]
