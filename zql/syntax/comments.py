@@ -146,7 +146,8 @@ def _filled(gap: Sequence[Item], remarks: Remarks, before: str, token: str) -> l
     if not remarks.inline:
         return items
     if (closes or token in (",", ";")) and before not in _OPENING and not ends_line:
-        return [f" {remarks.inline}", *items]
+        # If a line ends here it will be at its end, and must weigh the same then.
+        return [Aside(f" {remarks.inline}"), *items]
     return [*items, remarks.inline, "" if closes or token in (",", ";") else " "]
 
 
