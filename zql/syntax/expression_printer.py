@@ -47,7 +47,7 @@ def string_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def function_text(parts: tuple[str, ...]) -> str:
+def function_text(parts: tuple[str, ...], *, as_written: bool = False) -> str:
     """The name of a called function; a shouted one in lower case, as case means nothing there."""
     if len(parts) > 1:
         return path_text(parts)
@@ -57,7 +57,7 @@ def function_text(parts: tuple[str, ...]) -> str:
     if name.lower() in _FORMS:
         return f'"{name}"'
     text = identifier_text(name)
-    return text.lower() if text == name and name.isupper() else text
+    return text.lower() if text == name and name.isupper() and not as_written else text
 
 
 def path_text(parts: tuple[str, ...]) -> str:
@@ -89,8 +89,8 @@ def level(node: Node) -> int:
 class Texts:
     """The documents of the nodes printed so far.
 
-    `as_written` keeps what the tree knows of the author's spelling but its equality does not:
-    parentheses around operands, and `::`. Without it the text is canonical.
+    `as_written` keeps what the tree knows of the author's spelling: parentheses around operands,
+    `::`, the case of functions. Without it the text is canonical.
     """
 
     def __init__(self, *, as_written: bool = False) -> None:
@@ -431,7 +431,8 @@ def _call(node: ex.Call, of: Texts) -> Doc:
         inside = (inside, LINE, clause("ORDER BY", of.list(node.order)))
     if node.ignore_nulls is not None:
         inside = (inside, " IGNORE NULLS" if node.ignore_nulls else " RESPECT NULLS")
-    doc = brackets(f"{function_text(node.name)}(", inside, ")")
+    name = function_text(node.name, as_written=of.as_written)
+    doc = brackets(f"{name}(", inside, ")")
     if node.within_group:
         keys = clause("ORDER BY", of.list(node.within_group))
         doc = (doc, " WITHIN GROUP ", block("(", keys, ")"))
