@@ -82,6 +82,12 @@ def join(separator: Doc, docs: Iterable[Doc]) -> Doc:
     return tuple(out)
 
 
+def fill(docs: Iterable[Doc]) -> Doc:
+    """Documents with commas between, as many on a line as fit."""
+    first, *others = docs
+    return (first, *((",", group(LINE, doc)) for doc in others))
+
+
 def block(opening: str, content: Doc, closing: str) -> Doc:
     """Brackets: what is between them stands on lines of its own when it does not fit."""
     return group(opening, indent(SOFT, content), SOFT, closing)
