@@ -73,7 +73,7 @@ def test_canonical_text_is_in_style():
         assert formatted(printed).strip() == printed.strip()
 
 
-@settings(relaxed, max_examples=200)
+@settings(relaxed, max_examples=120)
 @given(statements(), st.sampled_from([30, 100]))
 def test_random_statements(statement, width):
     printed = print_script(ast.Script((statement,)))
@@ -116,13 +116,13 @@ def check_comments(text, seed):
     assert formatted(once, width) == once
 
 
-@settings(relaxed, max_examples=300)
+@settings(relaxed, max_examples=200)
 @given(st.sampled_from(SCRIPTS), st.integers(0, 10**6))
 def test_comments_of_scripts_are_kept_in_order(text, seed):
     check_comments(text, seed)
 
 
-@settings(relaxed, max_examples=150)
+@settings(relaxed, max_examples=100)
 @given(statements(), st.integers(0, 10**6))
 def test_comments_of_random_statements_are_kept_in_order(statement, seed):
     check_comments(print_script(ast.Script((statement,))), seed)
