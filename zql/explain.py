@@ -235,6 +235,11 @@ def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for e
             return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
+        case lp.Check():
+            said = f" says {_list(plan.payload)}" if plan.payload else ""
+            return f"Check {plan.condition.name}: {plan.text}{said}" + (
+                ", on all rows first" if plan.kept else ""
+            )
         case lp.Finish():
             return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
         case lp.Store():

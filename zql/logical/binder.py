@@ -114,7 +114,9 @@ class _Binder:
             case ast.If():
                 return self.pipeline(scope, branches.chosen(context, op))
             case ast.Finish():
-                context.outputs.append(lp.Finish(scope.plan))
+                columns = tuple(dict.fromkeys(v.column for v in scope.visible))
+                plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
+                context.outputs.append(lp.Finish(plan))
                 return None
             case ast.StoreTable():
                 context.outputs.append(operators.store(context, scope, op))
@@ -183,7 +185,9 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+    def operator(  # noqa: C901, PLR0912 - one case for each operator
+        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
+    ) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
         match op:
@@ -195,6 +199,8 @@ class _Binder:
                 return extend(context, scope, op, outer)
             case ast.Set():
                 return set_columns(context, scope, op, outer)
+            case ast.Assert():
+                return operators.check(context, scope, op, outer)
             case ast.Drop():
                 return operators.drop(context, scope, op)
             case ast.Rename():

@@ -44,6 +44,7 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    checks: int = 0
     views_open: tuple[str, ...] = ()
     only_named: bool = True
     columns: frozenset[str] | None = None

@@ -13,11 +13,15 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from zql.errors import InternalError
+from zql.expr import expression as ex
 from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
 from zql.tree import Node
+
+ASSERT_MARK = "zql assertion "
+"""How DuckDB's message of a failed `Check` begins; its number and values follow."""
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
 
@@ -270,6 +274,19 @@ def _position_sql(p: lp.Unnest, items: str) -> str:
     if p.outer:
         numbers = f"CASE WHEN len({items}) > 0 THEN {numbers} ELSE [NULL] END"
     return f", unnest({numbers}) AS {quote_identifier(p.position.name)}"
+
+
+@_select.register
+def _(p: lp.Check, r: _Renderer) -> _Select:
+    values = [ex.Cast(column, "VARCHAR") for column in p.payload]
+    said: ex.Expr = ex.Literal(f"{ASSERT_MARK}{p.number} ")
+    for i, value in enumerate(values):
+        known = ex.Call(("coalesce",), (value, ex.Literal("NULL")))
+        said = ex.Binary("||", said, known)
+        said = ex.Binary("||", said, ex.Literal(" ")) if i + 1 < len(values) else said
+    failed = ex.Call(("error",), (said,))
+    passes = ex.Case(None, ((p.condition, ex.Literal(True)),), failed)
+    return _select(lp.Filter(p.input, passes), r)
 
 
 @_select.register

@@ -42,6 +42,8 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _with_input(plan, wanted | _used(plan.on) | _used(plan.order))
         case lp.Unnest():
             return _with_input(plan, wanted | columns_of(plan.list))
+        case lp.Check():
+            return _with_input(plan, wanted | _used((plan.condition, *plan.payload)))
         case lp.Limit():
             return _with_input(plan, wanted)
         case lp.Aggregate():
