@@ -468,17 +468,17 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
     """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield
-    except RunError as error:
-        if error.code == "R760" and error.span is None:
-            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
-            said = error.message.removeprefix("assertion failed: ")
-            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
-        raise
     except UdfError as error:
         for node in walk(plan):
             if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
                 name = node.function.name
                 error.span = node.span if error.message.startswith(f"{name} ") else None
+        raise
+    except RunError as error:
+        if error.code == "R760" and error.span is None:
+            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
+            said = error.message.removeprefix("assertion failed: ")
+            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
 
 
