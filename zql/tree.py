@@ -51,6 +51,24 @@ def walk(node: Node) -> Iterator[Node]:
         todo.extend(reversed(list(children(current))))
 
 
+def same_tree(one: Any, other: Any) -> bool:
+    """Whether two trees are equal, however deep: `==` recurses, and takes `1` for `True`."""
+    todo = [(one, other)]
+    while todo:
+        a, b = todo.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Node):
+            todo += [(getattr(a, name), getattr(b, name)) for name in _names(type(a))]
+        elif isinstance(a, tuple):
+            if len(a) != len(b):
+                return False
+            todo += zip(a, b, strict=True)
+        elif a != b:
+            return False
+    return True
+
+
 def _map_value(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Node):
         return function(value)
