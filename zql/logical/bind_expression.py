@@ -442,14 +442,17 @@ class ExpressionBinder:
 
         Each expression that DuckDB refuses is reported with the smallest part that it refuses.
         """
-        known = [not self.touches_unknown(e) for e in exprs]
-        asked = [e for e, k in zip(exprs, known, strict=True) if k]
+        asks = [not isinstance(e, ex.Column) and not self.touches_unknown(e) for e in exprs]
+        asked = [e for e, ask in zip(exprs, asks, strict=True) if ask]
         try:
             found = list(self.context.types(asked))
         except TypeProblem:
             found = [self.type_or_report(e) for e in asked]
         answers = iter(found)
-        return tuple(next(answers) if k else UNKNOWN for k in known)
+        return tuple(
+            next(answers) if ask else e.type if isinstance(e, ex.Column) else UNKNOWN
+            for e, ask in zip(exprs, asks, strict=True)
+        )
 
     def type_or_report(self, expr: ex.Expr) -> str:
         try:
