@@ -406,7 +406,7 @@ def _columns(connection: Any, sql: str) -> list[tuple[str, DataType]]:
         # Binding alone takes half of the time of DESCRIBE, which says the same.
         with suppress(_library().Error):
             names, types = bind(sql)[:2]
-            return [(name, str(type)) for name, type in zip(names, types, strict=True)]
+            return [(name, str(type_)) for name, type_ in zip(names, types, strict=True)]
     # It also says, in full, why not.
     return [(row[0], row[1]) for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
 

@@ -494,6 +494,8 @@ class ExpressionBinder:
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
         """A bound predicate; anything but BOOLEAN is an error."""
+        if compares_alike(expr):
+            return expr
         type_ = self.types((expr,))[0]
         if type_ not in ("BOOLEAN", UNKNOWN, '"NULL"', "NULL"):
             hint = "compare it with something, or CAST it to BOOLEAN"
@@ -522,6 +524,19 @@ def kind_of(type: str) -> str:
         return "list"
     name = type.split("(", maxsplit=1)[0]
     return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
+
+
+_COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">="})
+
+
+def compares_alike(expr: ex.Expr) -> bool:
+    """Whether it only compares columns of one type, as joins do: DuckDB need not be asked."""
+    if isinstance(expr, ex.Logical):
+        return all(compares_alike(e) for e in expr.operands)
+    if not isinstance(expr, ex.Binary) or expr.op not in _COMPARISONS:
+        return False
+    a, b = expr.left, expr.right
+    return isinstance(a, ex.Column) and isinstance(b, ex.Column) and a.type == b.type != UNKNOWN
 
 
 def stands_alone(expr: ex.Expr) -> bool:

@@ -17,6 +17,7 @@ from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
+from zql.physical.shared import Shared, shared_groups
 from zql.tree import Node
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
@@ -26,9 +27,14 @@ def render(plan: Node, sources: Mapping[Node, str]) -> str:
     """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
 
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
-    columns come out in the plan's order under those names.
+    columns come out in the plan's order under those names. Groups that stand in the plan twice are
+    computed once.
     """
-    return _Renderer(sources).select(plan).text()
+    shared = shared_groups(plan)
+    renderer = _Renderer(sources, shared)
+    tables = [f"{s.name} AS (\n{_select(s.uses[0], renderer).text()}\n)" for s in shared]
+    head = "WITH " + ",\n".join(tables) + "\n" if tables else ""
+    return head + renderer.select(plan).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,13 @@ def indented(sql: str) -> str:
 
 
 class _Renderer:
-    def __init__(self, sources: Mapping[Node, str]) -> None:
+    def __init__(self, sources: Mapping[Node, str], shared: tuple[Shared, ...]) -> None:
         self.sources = sources
+        self.shared = {id(use): s for s in shared for use in s.uses}
 
     def select(self, plan: Node) -> _Select:
-        return _select(plan, self)
+        shared = self.shared.get(id(plan))
+        return _select(plan, self) if shared is None else _reference(plan, shared)
 
     def plan_sql(self, plan: Node) -> str:
         return f"\n{self.select(plan).text()}\n"
@@ -99,6 +107,14 @@ class _Renderer:
         name = quote_identifier(assign.column.name)
         value = self.sql(assign.expr)
         return name if value == name else f"{value} AS {name}"
+
+
+def _reference(plan: Node, shared: Shared) -> _Select:
+    columns: tuple[Column, ...] = plan.columns  # type: ignore[attr-defined]
+    pairs = zip(shared.uses[0].columns, columns, strict=True)
+    names = ((quote_identifier(c.name), quote_identifier(own.name)) for c, own in pairs)
+    items = tuple(a if a == b else f"{a} AS {b}" for a, b in names)
+    return _Select(shared.name, columns, items, level=_SELECT)
 
 
 def _is_bare(select: _Select) -> bool:
