@@ -11,7 +11,6 @@ from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
 from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
-from zql.physical.shared import computed
 from zql.physical.sql import indented, render
 from zql.tree import Node, children, map_children, walk
 
@@ -70,7 +69,7 @@ def _is_sharded(stage: Stage) -> bool:
 def _step(step: RunSql | CallPython) -> list[str]:
     if isinstance(step, CallPython):
         return _python(step.call)
-    scans = [n for n in computed(step.plan) if isinstance(n, lp.Scan)]
+    scans = [n for n in walk(step.plan) if isinstance(n, lp.Scan)]
     lines = [_reads(scan) for scan in scans]
     sql = indented(render(step.plan, _shown_sources(step.plan)))
     if not _passes_on(step.plan):

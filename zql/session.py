@@ -33,6 +33,7 @@ from zql.optimizer.optimizer import RULES, Rewrite, optimize
 from zql.parameters import CommandLineValue, check_names, declare, undeclared
 from zql.physical.fuse import fuse_steps
 from zql.physical.plan import PhysicalPlan
+from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query, schema_of
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
@@ -334,6 +335,8 @@ class Session:
         stages = split(optimized)
         if fuse_steps.__name__ not in self.disabled:
             stages = fuse_steps(stages)
+        if share_groups.__name__ not in self.disabled:
+            stages = share_groups(stages)
         return Compiled(plan, optimized, trace, stages)
 
     def _catalog(
@@ -368,7 +371,7 @@ class Session:
 RECURSION_LIMIT = 20_000
 """Frames for walking plans; the parser's limits on depth keep their number far below."""
 
-ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
+ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})
 """Every rule that can be switched off."""
 
 

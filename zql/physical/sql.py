@@ -17,7 +17,6 @@ from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
-from zql.physical.shared import Shared, shared_groups
 from zql.tree import Node
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
@@ -27,14 +26,13 @@ def render(plan: Node, sources: Mapping[Node, str]) -> str:
     """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
 
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
-    columns come out in the plan's order under those names. Groups that stand in the plan twice are
-    computed once.
+    columns come out in the plan's order under those names.
     """
-    shared = shared_groups(plan)
-    renderer = _Renderer(sources, shared)
-    tables = [f"{s.name} AS (\n{_select(s.uses[0], renderer).text()}\n)" for s in shared]
-    head = "WITH " + ",\n".join(tables) + "\n" if tables else ""
-    return head + renderer.select(plan).text()
+    renderer = _Renderer(sources)
+    if not isinstance(plan, lp.Shared):
+        return renderer.select(plan).text()
+    tables = (f"{name} AS (\n{renderer.select(table).text()}\n)" for name, table in plan.tables)
+    return "WITH " + ",\n".join(tables) + "\n" + renderer.select(plan.input).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +71,11 @@ def indented(sql: str) -> str:
 
 
 class _Renderer:
-    def __init__(self, sources: Mapping[Node, str], shared: tuple[Shared, ...]) -> None:
+    def __init__(self, sources: Mapping[Node, str]) -> None:
         self.sources = sources
-        self.shared = {id(use): s for s in shared for use in s.uses}
 
     def select(self, plan: Node) -> _Select:
-        shared = self.shared.get(id(plan))
-        return _select(plan, self) if shared is None else _reference(plan, shared)
+        return _select(plan, self)
 
     def plan_sql(self, plan: Node) -> str:
         return f"\n{self.select(plan).text()}\n"
@@ -109,14 +105,6 @@ class _Renderer:
         return name if value == name else f"{value} AS {name}"
 
 
-def _reference(plan: Node, shared: Shared) -> _Select:
-    columns: tuple[Column, ...] = plan.columns  # type: ignore[attr-defined]
-    pairs = zip(shared.uses[0].columns, columns, strict=True)
-    names = ((quote_identifier(c.name), quote_identifier(own.name)) for c, own in pairs)
-    items = tuple(a if a == b else f"{a} AS {b}" for a, b in names)
-    return _Select(shared.name, columns, items, level=_SELECT)
-
-
 def _is_bare(select: _Select) -> bool:
     return select.level == _FROM and not select.items
 
@@ -135,6 +123,15 @@ def _(p: lp.Scan, r: _Renderer) -> _Select:
     if source is None:
         raise InternalError(f"no source for {p!r}")
     return _Select(source=source, columns=p.columns)
+
+
+@_select.register
+def _(p: lp.SharedRows, _r: _Renderer) -> _Select:
+    names = ((quote_identifier(s), c) for s, c in zip(p.sources, p.columns, strict=True))
+    items = tuple(
+        s if s == (own := quote_identifier(c.name)) else f"{s} AS {own}" for s, c in names
+    )
+    return _Select(p.table, p.columns, items, level=_SELECT)
 
 
 @_select.register

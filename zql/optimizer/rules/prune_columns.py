@@ -52,7 +52,14 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _set_operation(plan, wanted)
         case lp.Distinct() | lp.Write() | lp.Query():
             return _with_input(plan, frozenset(c.name for c in plan.input.columns))
-        case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput():
+        case (
+            lp.Values()
+            | lp.TableFunction()
+            | lp.StageResult()
+            | lp.BatchInput()
+            | lp.SharedRows()
+            | lp.Shared()
+        ):
             return plan
 
 
