@@ -17,6 +17,7 @@ from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
+from zql.physical.volatile_values import volatile_values_first
 from zql.tree import Node
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
@@ -172,6 +173,7 @@ def _(p: lp.Project, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.Aggregate, r: _Renderer) -> _Select:
+    p = volatile_values_first(p)
     below = r.below(p.input, _SELECT)
     items = r.assigns(p.keys + p.aggregates)
     # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
