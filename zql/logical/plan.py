@@ -86,6 +86,33 @@ class BatchInput(Node):
 
 
 @node
+class SharedRows(Node):
+    """The rows of a table that `Shared` names; `sources` are the names that it has for the columns.
+
+    Their order is open.
+    """
+
+    table: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@node
+class Shared(Node):
+    """A statement, and tables that are computed once for all their uses in it. Only in stages.
+
+    A table may use those before it.
+    """
+
+    input: LogicalPlan
+    tables: tuple[tuple[str, LogicalPlan], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
 class TableFunction(Node):
     """`range(10)`, `unnest(..)`: a table function of DuckDB that reads no file. `sources` are the
     names DuckDB gives.
@@ -406,6 +433,8 @@ LogicalPlan = (
     | MemoryScan
     | StageResult
     | BatchInput
+    | SharedRows
+    | Shared
     | TableFunction
     | Values
     | Filter

@@ -18,6 +18,7 @@ from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
+from zql.physical.volatile_values import volatile_values_first
 from zql.tree import Node
 
 ASSERT_MARK = "zql assertion "
@@ -32,7 +33,11 @@ def render(plan: Node, sources: Mapping[Node, str]) -> str:
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
     columns come out in the plan's order under those names.
     """
-    return _Renderer(sources).select(plan).text()
+    renderer = _Renderer(sources)
+    if not isinstance(plan, lp.Shared):
+        return renderer.select(plan).text()
+    tables = (f"{name} AS (\n{renderer.select(table).text()}\n)" for name, table in plan.tables)
+    return "WITH " + ",\n".join(tables) + "\n" + renderer.select(plan.input).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,15 @@ def _(p: lp.Scan, r: _Renderer) -> _Select:
 
 
 @_select.register
+def _(p: lp.SharedRows, _r: _Renderer) -> _Select:
+    names = ((quote_identifier(s), c) for s, c in zip(p.sources, p.columns, strict=True))
+    items = tuple(
+        s if s == (own := quote_identifier(c.name)) else f"{s} AS {own}" for s, c in names
+    )
+    return _Select(p.table, p.columns, items, level=_SELECT)
+
+
+@_select.register
 def _(p: lp.TableFunction, r: _Renderer) -> _Select:
     args = ", ".join(r.sql(a) for a in p.args)
     items = tuple(
@@ -163,6 +177,7 @@ def _(p: lp.Project, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.Aggregate, r: _Renderer) -> _Select:
+    p = volatile_values_first(p)
     below = r.below(p.input, _SELECT)
     items = r.assigns(p.keys + p.aggregates)
     # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
