@@ -20,8 +20,8 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     """One row for each group. Raises or reports `BindError`."""
     siblings = tuple(i.alias.text for i in op.items + op.keys if i.alias)
     binder = ExpressionBinder(context, (scope, *outer), siblings=siblings)
-    keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
-    made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
+    keys = [m for i in op.keys if (m := context.attempt(lambda i=i: grouping_key(binder, i)))]  # type: ignore[misc]
+    made = [m for i in op.items if (m := context.attempt(lambda i=i: aggregate_item(binder, i)))]  # type: ignore[misc]
     both = keys + made
     check_unique(context, both, "AGGREGATE")
     if len(both) < len(keys) + len(made):
@@ -55,7 +55,8 @@ def _order(op: ast.Aggregate, columns: list[ex.Column]) -> tuple[ex.SortKey, ...
     )
 
 
-def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    """A key of GROUP BY bound. Raises `BindError`."""
     if isinstance(item.expr, ex.Literal) and isinstance(item.expr.value, int) and not item.alias:
         raise BindError(
             "GROUP BY takes expressions, not positions",
@@ -76,7 +77,8 @@ def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     return Made(name, bound, item.expr.span)
 
 
-def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    """An item of AGGREGATE bound: each has an aggregate in it. Raises `BindError`."""
     name = item.alias.text if item.alias else expression_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
     _check_item(made)

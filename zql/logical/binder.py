@@ -13,6 +13,7 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_join import join
+from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
@@ -20,6 +21,18 @@ from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
+
+_NEW_COLUMNS = (
+    ast.MapRows
+    | ast.Aggregate
+    | ast.Select
+    | ast.Join
+    | ast.SetOperation
+    | ast.Pivot
+    | ast.Unpivot
+    | ast.RecursiveUnion
+)
+"""Operators whose columns are not known when they have an error: nothing goes on behind them."""
 
 
 def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Write | lp.Query:
@@ -83,7 +96,7 @@ class _Binder:
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
         """What goes on behind an operator with an error: its input, new names without a type."""
-        if isinstance(op, ast.MapRows | ast.Aggregate | ast.Select | ast.Join | ast.SetOperation):
+        if isinstance(op, _NEW_COLUMNS):
             raise ErrorList(self.context.errors) if self.context.errors else TypeError(op)
         names = []
         if isinstance(op, ast.Unnest) and op.alias and op.alias.text not in scope.names:
@@ -125,6 +138,10 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case ast.Pivot():
+                return pivot(context, scope, op, outer)
+            case ast.Unpivot():
+                return unpivot(context, scope, op)
             case ast.Write():
                 raise BindError(
                     "WRITE ends a pipeline: nothing can follow or enclose it",
