@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from zql.errors import BindError, ErrorList
@@ -81,11 +82,11 @@ def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     """An item of AGGREGATE bound: each has an aggregate in it. Raises `BindError`."""
     name = item.alias.text if item.alias else expression_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
-    _check_item(made)
-    return replace(made, expr=_typed_below_python(binder, made.expr))
+    checked_item(made)
+    return replace(made, expr=typed_below_python(made.expr, lambda e: binder.types((e,))[0]))
 
 
-def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
+def typed_below_python(expr: ex.Expr, type_of: Callable[[ex.Expr], str]) -> ex.Expr:
     """When Python is called over aggregates, these carry their types: they become columns."""
     over = any(isinstance(n, ex.PythonCall) and first_aggregate(n) for n in walk(expr))
     if not over:
@@ -95,7 +96,7 @@ def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
         if isinstance(node, ex.Subquery):
             return node
         if isinstance(node, ex.Call) and node.aggregate and node.window is None:
-            type_ = binder.types((node,))[0]
+            type_ = type_of(node)
             return ex.Cast(node, type_, span=node.span) if type_ else node
         return map_children(node, visit)
 
@@ -103,7 +104,8 @@ def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
     return typed if isinstance(typed, ex.Expr) else expr
 
 
-def _check_item(made: Made) -> None:
+def checked_item(made: Made) -> None:
+    """Raises `BindError` for what has no aggregate, or a column outside of one."""
     if has_window(made.expr):
         raise BindError(
             "a window function cannot stand in AGGREGATE",

@@ -12,6 +12,7 @@ from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
@@ -122,6 +123,8 @@ class _Binder:
                 return operators.rename(context, scope, op)
             case ast.As():
                 return scope.with_alias(op.alias.text)
+            case ast.Aggregate() if has_grouping_sets(op):
+                return aggregate_sets(context, scope, op, outer)
             case ast.Aggregate():
                 return aggregate(context, scope, op, outer)
             case ast.Distinct():
