@@ -116,9 +116,9 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
     notes = tuple(f"it can be {s.replace(', /', '')}" for s in signatures[:4])
     if signatures[4:]:
         notes += (f"and {len(signatures) - 4} more",)
-    return BindError(
-        message[:1].lower() + message[1:], code=code, span=span, hint=hint, notes=notes
-    )
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    return BindError(message, code=code, span=span, hint=hint, notes=notes)
 
 
 def unknown(
