@@ -35,6 +35,13 @@ def _names_of(kind: Any) -> tuple[str, ...]:
 _names: Callable[[Any], tuple[str, ...]] = cache(_names_of)
 
 
+def _compared_of(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.compare)
+
+
+_compared_names: Callable[[Any], tuple[str, ...]] = cache(_compared_of)
+
+
 def children(node: Node) -> list[Node]:
     """The nodes directly below, in field order, also those inside tuples."""
     found: list[Node] = []
@@ -64,6 +71,24 @@ def walk(node: Node) -> Iterator[Node]:
         below = children(current)
         below.reverse()
         todo += below
+
+
+def same_tree(one: Any, other: Any) -> bool:
+    """Whether two trees are equal, however deep: `==` recurses, and takes `1` for `True`."""
+    todo = [(one, other)]
+    while todo:
+        a, b = todo.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Node):
+            todo += [(getattr(a, n), getattr(b, n)) for n in _compared_names(type(a))]
+        elif isinstance(a, tuple):
+            if len(a) != len(b):
+                return False
+            todo += zip(a, b, strict=True)
+        elif a != b:
+            return False
+    return True
 
 
 def _map_tuple(values: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:

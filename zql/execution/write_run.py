@@ -18,7 +18,7 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
-from zql.execution.stages import columns_of, explained, is_python, kept_stage, reading
+from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
@@ -123,7 +123,7 @@ class WriteRun:
             python = is_python(stage)
             self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
         except EngineError as error:
-            raise explained(error, stage) from None
+            raise self._run.explained(error, stage) from None
         except RunError as error:
             if error.code == "R751":
                 names = [f.name for s in self._run.plan.stages for f in functions_of(s)]
