@@ -265,6 +265,8 @@ def _strings(place: Place) -> ParseError | None:
 
 
 def _aliases(place: Place) -> ParseError | None:
+    if place.name(-1) in ("LEFT", "RIGHT") and place.expected.names == {"LPAR"}:
+        return _reserved(place, -1)  # a function is all that it can be
     if place.name() not in KEYWORDS or place.name() in ("AND", "OR", "NOT", "IN", "IS", "BY"):
         return None
     if {"AS", "IDENT"} <= place.expected.names and not place.expected.expression:
@@ -282,11 +284,13 @@ def _aliases(place: Place) -> ParseError | None:
     return None
 
 
-def _reserved(place: Place) -> ParseError:
+def _reserved(place: Place, offset: int = 0) -> ParseError:
+    span = place.tokens.span(place.at + offset)
     return place.error(
         "S118",
-        f"{place.word()} is a reserved word",
-        f'in quotes it is a name: "{place.text()}"',
+        f"{place.word(offset)} is a reserved word",
+        f'in quotes it is a name: "{span.text}"',
+        span=span,
     )
 
 
