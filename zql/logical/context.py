@@ -31,6 +31,7 @@ class Declarations:
     functions: dict[str, PythonFunction] = field(default_factory=dict)
     parameters: dict[str, Expr] = field(default_factory=dict)
     tables: dict[str, ObjectTable] = field(default_factory=dict)
+    shared: dict[str, ObjectTable] = field(default_factory=dict)
 
 
 @dataclass
