@@ -78,6 +78,9 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
         found = matching(scope.visible, name.parts[0])
         if not found and not op.if_exists:
             context.errors.append(unknown("column", name.parts[0], scope.names, name.span))
+        if any(v.column.name in gone for v in found):
+            text = f'DROP names "{name.parts[0]}" twice'
+            context.errors.append(BindError(text, code="N208", span=name.span))
         gone.update(v.column.name for v in found)
     visible = tuple(v for v in scope.visible if v.column.name not in gone)
     if not visible:
