@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -39,6 +39,7 @@ from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
+from zql.syntax.whereabouts import common_place, first_line, operator_at
 from zql.tree import rewrite_down, walk
 
 if TYPE_CHECKING:
@@ -701,8 +702,25 @@ def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
     """The error with its statement's number, and the statement's place when it has no other."""
     for each in error.errors if isinstance(error, ErrorList) else [error]:
         each.statement = each.statement or number
-        each.span = each.span or _first_line(statement.span)
+        if each.span is None and each.suspects:
+            each.span = common_place(statement, each.suspects)
+            each.notes += (_one_of(each.suspects),)
+        if each.span is None and statement.span is not None:
+            each.span = first_line(statement.span)
+        if each.span is not None and each.operator is None:
+            found = operator_at(statement, each.span)
+            each.operator = found[0] if found else None
     return error
+
+
+_MOST_SUSPECTS = 4
+
+
+def _one_of(suspects: Sequence[Span]) -> str:
+    """The note for a failure of one of several expressions."""
+    shown = [f"{s.text} (line {s.line})" for s in suspects if "\n" not in s.text]
+    more = [".."] if len(suspects) > _MOST_SUSPECTS else []
+    return f"it was one of: {', '.join(shown[:_MOST_SUSPECTS] + more)}"
 
 
 def _declared(statement: ast.Statement) -> set[str]:
@@ -738,12 +756,6 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
                 name = node.function.name
                 error.span = node.span if error.message.startswith(f"{name} ") else None
         raise
-
-
-def _first_line(span: Span | None) -> Span | None:
-    if span is None:
-        return None
-    return Span(span.source, span.start, span.start + len(span.text.split("\n")[0]))
 
 
 def describe(plan: lp.Query | lp.Write) -> str:

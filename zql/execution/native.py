@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from zql.errors import InternalError, Interrupted
 from zql.execution import kept
-from zql.execution.engine import READERS, Engine
+from zql.execution.engine import READERS, Engine, EngineError
 from zql.execution.kept import KeptFile
+from zql.execution.places import place, placing
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
@@ -47,6 +48,7 @@ class NativeStage:
         self._plan = plan_of(stage)
         self._stack = ExitStack()
         self._running: set[Engine] = set()
+        self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
         return self
@@ -66,12 +68,24 @@ class NativeStage:
 
         With `input` it reads that part of its one scan.
         """
+        engine, relations = self._relations(stack or self._stack, input)
+        self._selected = relations
+        return engine, render(self._plan, relations)
+
+    def placed(self, error: EngineError) -> EngineError:
+        """The error of a SELECT that `select` gave, with its place in the script."""
+        place(error, self._plan, self._selected)
+        return error
+
+    def _relations(
+        self, stack: ExitStack, input: Input | None
+    ) -> tuple[Engine, Mapping[Node, str]]:
         engine, sources = self.connection(stack)
         given: dict[Node, str] = {}
         if input is not None:
             (scan,) = self.scans
             given[scan] = sources.relation(scan, input)
-        return engine, render(self._plan, sources.of(self._plan, given))
+        return engine, sources.of(self._plan, given)
 
     def connection(self, stack: ExitStack | None = None) -> tuple[Engine, Sources]:
         """A connection of its own, and its relations."""
@@ -94,7 +108,9 @@ class NativeStage:
     def keep(self, folder: str) -> list[KeptFile]:
         """Leaves the rows in a folder."""
         with ExitStack() as stack:
-            engine, sql = self.select(stack)
+            engine, relations = self._relations(stack, None)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
             engine.profile()
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
@@ -105,7 +121,9 @@ class NativeStage:
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""
         with ExitStack() as stack:
-            engine, sql = self.select(stack, input)
+            engine, relations = self._relations(stack, input)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
             engine.profile()
             self._running.add(engine)
             try:

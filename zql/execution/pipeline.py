@@ -16,6 +16,7 @@ from zql.execution.carry import carried
 from zql.execution.engine import READERS, Engine
 from zql.execution.kept import KeptFile
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
+from zql.execution.places import placing
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources, casts
@@ -68,6 +69,7 @@ class Pipeline:
         self._count_input = count_input
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
+        self._relations: Mapping[Node, str] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Pipeline:
@@ -115,7 +117,8 @@ class Pipeline:
         given: dict[Node, str] = {}
         if source is not None:
             given[source] = sources.relation(source, self._input)
-        return render(step.plan, sources.of(step.plan, given))
+        self._relations = sources.of(step.plan, given)
+        return render(step.plan, self._relations)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -128,13 +131,16 @@ class Pipeline:
         numbered = 0
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
-        stream = self._stack.enter_context(
-            engine.batches(sql, self._settings.batch_rows, lossless=True)
-        )
+        plan = plan_of(self.steps[0])
+        with placing(plan, self._relations):
+            stream = self._stack.enter_context(
+                engine.batches(sql, self._settings.batch_rows, lossless=True)
+            )
         batches = iter(stream)
         while True:
             began = time.perf_counter()
-            batch = next(batches, None)
+            with placing(plan, self._relations):
+                batch = next(batches, None)
             count.seconds += time.perf_counter() - began
             if batch is None:
                 break
@@ -168,12 +174,16 @@ class Pipeline:
             plan = carried(plan, _NUMBER) or plan
         (leaf,) = leaves(plan)
         relation = f"(SELECT {casts(leaf.columns)} FROM {_BATCH})"
-        sql = render(plan, sources.of(plan, {leaf: relation}))
+        relations = sources.of(plan, {leaf: relation})
+        sql = render(plan, relations)
         for batch in stream:
             began = time.perf_counter()
             count.rows_in += batch.num_rows
             engine.register(_BATCH, batch)
-            with engine.batches(sql, self._settings.batch_rows, lossless=True) as selected:
+            with (
+                placing(plan, relations),
+                engine.batches(sql, self._settings.batch_rows, lossless=True) as selected,
+            ):
                 found = list(selected)
             engine.unregister(_BATCH)
             count.seconds += time.perf_counter() - began

@@ -83,10 +83,12 @@ class Run:
         try:
             engine, select = native.select()
         except EngineError as error:
-            raise explained(error, last) from None
+            raise explained(native.placed(error), last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
         self._stack.callback(self.close)
-        return RowStream(engine, select, columns, self._stack, lambda e: explained(e, last))
+        return RowStream(
+            engine, select, columns, self._stack, lambda e: explained(native.placed(e), last)
+        )
 
     # ---- stages ----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from zql.errors import ZqlError
 from zql.execution.engine import EngineError
+from zql.execution.wording import worded
 from zql.logical.plan import StageResult
 from zql.physical.plan import CallPython, Keep, RunSql, Stage
 
@@ -31,4 +32,4 @@ def explained(error: EngineError, stage: Stage) -> ZqlError:
     """What DuckDB's failure means: the place in a file, when a reader failed on it."""
     from zql.execution.task import read_failure
 
-    return read_failure(error, stage, None) or error
+    return read_failure(error, stage, None) or worded(error)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from zql.errors import InternalError
-from zql.expr.expression import Column
-from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
+from zql.expr.expression import Column, SortKey
+from zql.expr.sql import Mark, expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
 from zql.tree import Node
@@ -22,13 +22,13 @@ from zql.tree import Node
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
 
 
-def render(plan: Node, sources: Mapping[Node, str]) -> str:
+def render(plan: Node, sources: Mapping[Node, str], mark: Mark | None = None) -> str:
     """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
 
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
-    columns come out in the plan's order under those names.
+    columns come out in the plan's order under those names. `mark` may add to each expression.
     """
-    return _Renderer(sources).select(plan).text()
+    return _Renderer(sources, mark).select(plan).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,9 @@ def indented(sql: str) -> str:
 
 
 class _Renderer:
-    def __init__(self, sources: Mapping[Node, str]) -> None:
+    def __init__(self, sources: Mapping[Node, str], mark: Mark | None = None) -> None:
         self.sources = sources
+        self.mark = mark
 
     def select(self, plan: Node) -> _Select:
         return _select(plan, self)
@@ -77,7 +78,10 @@ class _Renderer:
         return f"\n{self.select(plan).text()}\n"
 
     def sql(self, expr: Node) -> str:
-        return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
+        return expression_sql(expr, self.plan_sql, self.mark)  # type: ignore[arg-type]
+
+    def sort_keys(self, keys: tuple[SortKey, ...]) -> str:
+        return sort_keys_sql(keys, self.plan_sql, self.mark)
 
     def below(self, plan: Node, level: int) -> _Select:
         """The SELECT of an input, made a subquery when its clauses reach `level`."""
@@ -98,7 +102,8 @@ class _Renderer:
     def assign(self, assign: lp.Assign) -> str:
         name = quote_identifier(assign.column.name)
         value = self.sql(assign.expr)
-        return name if value == name else f"{value} AS {name}"
+        passed = isinstance(assign.expr, Column) and assign.expr.name == assign.column.name
+        return value if passed else f"{value} AS {name}"
 
 
 def _is_bare(select: _Select) -> bool:
@@ -179,7 +184,7 @@ def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
     names = ", ".join(quote_identifier(c.name) for c in p.columns)
     numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
     on = ", ".join(r.sql(e) for e in p.on)
-    order = f"{sort_keys_sql(p.order, r.plan_sql)}, " if p.order else ""
+    order = f"{r.sort_keys(p.order)}, " if p.order else ""
     first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
     text = f"SELECT {names}\nFROM (\n{numbered}\n)\nQUALIFY {first}\nORDER BY {place}"
     return _Select(source=f"(\n{text}\n)", columns=p.columns)
@@ -197,7 +202,7 @@ def _(p: lp.Sort, r: _Renderer) -> _Select:
     below = r.below(p.input, _ORDER)
     if below.distinct or below.tail:
         below = r.wrapped(below)
-    return replace(below, order=f"ORDER BY {sort_keys_sql(p.keys, r.plan_sql)}", level=_ORDER)
+    return replace(below, order=f"ORDER BY {r.sort_keys(p.keys)}", level=_ORDER)
 
 
 @_select.register
