@@ -62,7 +62,9 @@ def codes_of_the_source() -> set[str]:
 
 
 def test_every_code_has_a_message_here():
-    texts = [case.expected for path in FOLDERS for file in path.glob("*.test") for case in read(file)]
+    texts = [
+        case.expected for path in FOLDERS for file in path.glob("*.test") for case in read(file)
+    ]
     seen = set(re.findall(r"ZQL-([SNTPAURX]\d{3})\b", "\n".join(texts)))
     codes = codes_of_the_source()
     assert codes - seen == set(WITHOUT_A_CASE)

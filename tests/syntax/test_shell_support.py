@@ -73,7 +73,7 @@ def test_operators_come_behind_the_pipe():
         ("FROM t |> SELECT a AS ", set(), {"SELECT", "FIRST"}),
         ("FROM t |> SELECT t.", {"*"}, {"SELECT", "FIRST"}),
         ("CREATE ", {"TEMP", "OR"}, {"VIEW"}),
-        ("EXPLAIN ", {"LOGICAL", "TRACE", "ANALYZE", "SYNTAX", "FROM"}, {"SELECT"}),
+        ("EXPLAIN ", {"LOGICAL", "TRACE", "ANALYZE", "SYNTAX", "FROM", "SELECT"}, {"EXTEND"}),
         ("FROM t; EXPL", {"EXPLAIN"}, {"EXTEND"}),
         ("FROM t |> SELECT sum(a) ", {"OVER", "FILTER", "AS"}, {"WHERE"}),
     ],

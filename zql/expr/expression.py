@@ -356,6 +356,13 @@ class Columns(Expr):
 
 
 @node
+class GroupingSets(Expr):
+    """`GROUPING SETS ((a, b), (a), ())`; only as an item of GROUP BY, never bound."""
+
+    sets: tuple[tuple[Expr, ...], ...]
+
+
+@node
 class PythonCall(Expr):
     """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python.
 

@@ -12,7 +12,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, element_type
 from zql.logical.bind_join import join
 from zql.logical.catalog import FileTable, TypeProblem
-from zql.logical.context import Context, type_error
+from zql.logical.context import Context, not_yet, type_error
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
@@ -71,9 +71,17 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
         case ast.Joined():
             left = bind_item(context, item.left, outer)
             clause = ast.Join(
-                item.right, item.kind, item.on, item.using, item.natural, item.hints, span=item.span
+                item.right,
+                item.kind,
+                item.on,
+                item.using,
+                item.natural,
+                hints=item.hints,
+                span=item.span,
             )
             return join(context, left, clause, outer, bind_item)
+        case ast.LateralSource() | ast.SelectSource() | ast.Sampled():
+            raise not_yet(item)
 
 
 def unique(scope: Scope, where: str, span: Span | None) -> Scope:

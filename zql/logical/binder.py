@@ -16,7 +16,7 @@ from zql.logical.bind_join import join
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
-from zql.logical.context import Context, Declarations
+from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
@@ -131,6 +131,8 @@ class _Binder:
                     code="P406",
                     span=op.span,
                 )
+            case _:
+                raise not_yet(op)
 
 
 def _distinct_errors(errors: list[ZqlError]) -> list[ZqlError]:

@@ -113,6 +113,16 @@ def unknown(
     )
 
 
+def not_yet(op: ast.Syntax) -> BindError:
+    """The error of an operator that the language has and this version does not."""
+    words = op.span.text.split()[:2] if op.span else [type(op).__name__]
+    return BindError(
+        f"{' '.join(w for w in words if w.isupper())} is not supported yet",
+        code="P404",
+        span=op.span,
+    )
+
+
 def constant(value: Any, span: Span | None = None) -> Expr:
     """A Python value as an expression; lists, tuples and dicts by their parts."""
     import datetime as dt

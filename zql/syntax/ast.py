@@ -75,6 +75,34 @@ class QuerySource(Syntax):
 
 
 @node
+class LateralSource(Syntax):
+    """`LATERAL (query)`: a query that sees the columns of the items before it."""
+
+    query: Query
+
+
+@node
+class SelectSource(Syntax):
+    """`SELECT .. FROM .. WHERE ..` in SQL's own order: the start of a query, not of FROM.
+
+    `distinct` is True, False, or the keys of DISTINCT ON. `keys` is None without GROUP BY, and
+    empty for GROUP BY ALL.
+    """
+
+    items: tuple[SelectItem, ...]
+    sources: tuple[FromItem, ...] = ()
+    distinct: bool | tuple[Expr, ...] = False
+    where: Expr | None = None
+    keys: tuple[AggregateItem, ...] | None = None
+    ordered: bool = False
+    having: Expr | None = None
+    windows: tuple[NamedWindow, ...] = ()
+    qualify: Expr | None = None
+    order: tuple[SortKey, ...] = ()
+    limit: Limit | None = None
+
+
+@node
 class UnnestSource(Syntax):
     """`UNNEST(list)` as a FROM item."""
 
@@ -98,6 +126,24 @@ class Aliased(Syntax):
 
 
 @node
+class Sample(Syntax):
+    """`BERNOULLI (p PERCENT)`, `RESERVOIR (n ROWS [PARTITION BY k])`, `[REPEATABLE (seed)]`."""
+
+    method: str
+    size: Expr
+    partition: tuple[Expr, ...] = ()
+    seed: Expr | None = None
+
+
+@node
+class Sampled(Syntax):
+    """A FROM item with TABLESAMPLE."""
+
+    item: FromItem
+    sample: Sample
+
+
+@node
 class Joined(Syntax):
     """`left kind JOIN right` inside FROM; `on` and `using` as in `Join`."""
 
@@ -116,9 +162,12 @@ FromItem = (
     | ParameterSource
     | CallSource
     | QuerySource
+    | LateralSource
+    | SelectSource
     | UnnestSource
     | ValuesSource
     | Aliased
+    | Sampled
     | Joined
 )
 
@@ -127,18 +176,40 @@ FromItem = (
 
 
 @node
-class Query(Syntax):
-    """`FROM items |> op |> op`; `source` is None for a REPL statement that begins with `|>`.
+class CommonQuery(Syntax):
+    """`name [(columns)] AS (query)` in WITH."""
 
-    `items` holds more than one for `FROM a, b`. A `VALUES` query has one `ValuesSource`; a query
-    in parentheses followed by operators has one `QuerySource`.
+    name: Identifier
+    query: Query
+    columns: tuple[Identifier, ...] = ()
+
+
+@node
+class Query(Syntax):
+    """`[WITH ..] FROM items |> op |> op`; no `items` for one that begins with `|>`.
+
+    `items` holds more than one for `FROM a, b`. A `VALUES` query has one `ValuesSource`, one that
+    begins with SELECT one `SelectSource`; a query in parentheses followed by operators has one
+    `QuerySource`.
     """
 
     items: tuple[FromItem, ...]
     operators: tuple[Operator, ...] = ()
+    common: tuple[CommonQuery, ...] = ()
+
+
+Subpipe = tuple["Operator", ...]
+"""`(|> op |> op)`: operators over the input of the operator that holds them; may be empty."""
 
 
 # ---- pipe operators ----------------------------------------------------------------------------
+
+
+@node
+class PipeOperator(Syntax):
+    """Base: `@{name = value}` behind the operator's word."""
+
+    hints: tuple[Option, ...] = field(default=(), kw_only=True)
 
 
 @node
@@ -167,7 +238,7 @@ class NamedWindow(Syntax):
 
 
 @node
-class Where(Syntax):
+class Where(PipeOperator):
     """`|> WHERE predicate`."""
 
     predicate: Expr
@@ -175,7 +246,7 @@ class Where(Syntax):
 
 
 @node
-class Select(Syntax):
+class Select(PipeOperator):
     """`|> SELECT [DISTINCT] items [WINDOW ..]`."""
 
     items: tuple[SelectItem, ...]
@@ -185,7 +256,7 @@ class Select(Syntax):
 
 
 @node
-class Extend(Syntax):
+class Extend(PipeOperator):
     """`|> EXTEND items [WINDOW ..]`."""
 
     items: tuple[SelectItem, ...]
@@ -202,7 +273,7 @@ class Assignment(Syntax):
 
 
 @node
-class Set(Syntax):
+class Set(PipeOperator):
     """`|> SET assignments`."""
 
     assignments: tuple[Assignment, ...]
@@ -210,7 +281,7 @@ class Set(Syntax):
 
 
 @node
-class Drop(Syntax):
+class Drop(PipeOperator):
     """`|> DROP [IF EXISTS] columns`."""
 
     columns: tuple[Name, ...]
@@ -226,14 +297,14 @@ class Renaming(Syntax):
 
 
 @node
-class Rename(Syntax):
+class Rename(PipeOperator):
     """`|> RENAME renamings`."""
 
     renamings: tuple[Renaming, ...]
 
 
 @node
-class As(Syntax):
+class As(PipeOperator):
     """`|> AS alias`."""
 
     alias: Identifier
@@ -250,7 +321,7 @@ class AggregateItem(Syntax):
 
 
 @node
-class Aggregate(Syntax):
+class Aggregate(PipeOperator):
     """`|> AGGREGATE items [GROUP [AND ORDER] BY keys]`."""
 
     items: tuple[AggregateItem, ...]
@@ -259,7 +330,7 @@ class Aggregate(Syntax):
 
 
 @node
-class Distinct(Syntax):
+class Distinct(PipeOperator):
     """`|> DISTINCT`, `|> DISTINCT ON (keys) [ORDER BY ..]`."""
 
     on: tuple[Expr, ...] = ()
@@ -267,14 +338,14 @@ class Distinct(Syntax):
 
 
 @node
-class OrderBy(Syntax):
+class OrderBy(PipeOperator):
     """`|> ORDER BY keys`."""
 
     keys: tuple[SortKey, ...]
 
 
 @node
-class Limit(Syntax):
+class Limit(PipeOperator):
     """`|> LIMIT n [OFFSET m]`, `|> OFFSET m`."""
 
     count: Expr | None
@@ -282,7 +353,7 @@ class Limit(Syntax):
 
 
 @node
-class Join(Syntax):
+class Join(PipeOperator):
     """`|> kind JOIN item ON .. | USING (..)`.
 
     `kind` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF or ASOF LEFT.
@@ -293,11 +364,10 @@ class Join(Syntax):
     on: Expr | None = None
     using: tuple[Identifier, ...] = ()
     natural: bool = False
-    hints: tuple[Option, ...] = ()
 
 
 @node
-class SetOperation(Syntax):
+class SetOperation(PipeOperator):
     """`|> UNION [ALL|DISTINCT] [BY NAME] (q), (q)`; kind UNION, INTERSECT or EXCEPT.
 
     `all` is None when neither ALL nor DISTINCT is written.
@@ -310,7 +380,7 @@ class SetOperation(Syntax):
 
 
 @node
-class Unnest(Syntax):
+class Unnest(PipeOperator):
     """`|> [LEFT] UNNEST list AS c [WITH OFFSET|ORDINALITY AS i]`."""
 
     list: Expr
@@ -329,7 +399,7 @@ class ReturnColumn(Syntax):
 
 
 @node
-class MapRows(Syntax):
+class MapRows(PipeOperator):
     """`|> MAP|FLATMAP|MAP BATCHES|MAP SHARDS f[(args)] [RETURNS (..)] [ON ERROR ..]`.
 
     `kind` is MAP, FLATMAP, MAP BATCHES or MAP SHARDS; positional arguments are expressions that
@@ -341,16 +411,161 @@ class MapRows(Syntax):
     args: tuple[Expr | NamedArgument, ...] = ()
     returns: tuple[ReturnColumn, ...] = ()
     on_error: OnError | None = None
-    hints: tuple[Option, ...] = ()
     function_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @node
-class Write(Syntax):
+class Write(PipeOperator):
     """`|> WRITE 'uri' [OPTIONS (..)]`; the uri may be a `Parameter`."""
 
     uri: Expr
     options: tuple[Option, ...] = ()
+
+
+@node
+class RecursiveUnion(PipeOperator):
+    """`|> RECURSIVE UNION [ALL|DISTINCT] [BY NAME] (step) [AS name]`.
+
+    The step is run on the rows that the last round added, until none is new; a query without items
+    is a subpipe over them, `alias` names them in a query. `all` is None when nothing is written.
+    """
+
+    step: Query
+    all: bool | None = None
+    by_name: bool = False
+    alias: Identifier | None = None
+
+
+@node
+class Pivot(PipeOperator):
+    """`|> PIVOT (aggregates FOR input IN (values)) [AS alias]`."""
+
+    aggregates: tuple[SelectItem, ...]
+    input: Expr
+    values: tuple[SelectItem, ...]
+    alias: Identifier | None = None
+
+
+@node
+class UnpivotColumn(Syntax):
+    """A column of UNPIVOT and the text it is called by in the name column."""
+
+    column: Name
+    label: str | None = None
+
+
+@node
+class Unpivot(PipeOperator):
+    """`|> UNPIVOT [INCLUDE NULLS] (value FOR name IN (columns)) [AS alias]`."""
+
+    value: Identifier
+    name: Identifier
+    columns: tuple[UnpivotColumn, ...]
+    include_nulls: bool = False
+    alias: Identifier | None = None
+
+
+@node
+class TableSample(PipeOperator):
+    """`|> TABLESAMPLE sample`."""
+
+    sample: Sample
+
+
+@node
+class Shuffle(PipeOperator):
+    """`|> SHUFFLE [SEED n] [INTO n SHARDS]`."""
+
+    seed: Expr | None = None
+    shards: Expr | None = None
+
+
+@node
+class Distribute(PipeOperator):
+    """`|> DISTRIBUTE [BY keys] [INTO n SHARDS]`."""
+
+    keys: tuple[Expr, ...] = ()
+    shards: Expr | None = None
+
+
+@node
+class PartitionBy(PipeOperator):
+    """`|> PARTITION BY keys THEN (subpipe)`."""
+
+    keys: tuple[SelectItem, ...]
+    pipe: Subpipe
+
+
+@node
+class Switch(PipeOperator):
+    """`|> SWITCH WHEN condition THEN (subpipe) .. [ELSE (subpipe)]`."""
+
+    branches: tuple[tuple[Expr, Subpipe], ...]
+    otherwise: Subpipe | None = None
+
+
+@node
+class If(PipeOperator):
+    """`|> IF condition THEN (subpipe) [ELSEIF ..] [ELSE (subpipe)]`, decided when bound."""
+
+    branches: tuple[tuple[Expr, Subpipe], ...]
+    otherwise: Subpipe | None = None
+
+
+@node
+class Tee(PipeOperator):
+    """`|> TEE [(subpipe), ..]`: outputs on the side; without a subpipe the rows themselves."""
+
+    pipes: tuple[Subpipe, ...] = ()
+
+
+@node
+class Fork(PipeOperator):
+    """`|> FORK (subpipe), ..`: ends a pipeline in several outputs."""
+
+    pipes: tuple[Subpipe, ...]
+
+
+@node
+class With(PipeOperator):
+    """`|> WITH name AS (query), ..`: names for the operators behind it."""
+
+    common: tuple[CommonQuery, ...]
+
+
+@node
+class CallTable(PipeOperator):
+    """`|> CALL table_function(arguments) [AS alias]`: the input is its first table."""
+
+    function: Name
+    args: tuple[Expr | NamedArgument, ...] = ()
+    alias: Identifier | None = None
+
+
+@node
+class Assert(PipeOperator):
+    """`|> ASSERT condition [, payload ..]`."""
+
+    condition: Expr
+    payload: tuple[Expr, ...] = ()
+
+
+@node
+class DescribeRows(PipeOperator):
+    """`|> DESCRIBE`: the columns in place of the rows."""
+
+
+@node
+class Finish(PipeOperator):
+    """`|> FINISH`: runs the pipeline and drops its rows."""
+
+
+@node
+class StoreTable(PipeOperator):
+    """`|> CREATE [OR REPLACE] TEMP TABLE name`."""
+
+    name: Identifier
+    replace: bool = False
 
 
 Operator = (
@@ -369,8 +584,28 @@ Operator = (
     | SetOperation
     | Unnest
     | MapRows
+    | RecursiveUnion
+    | Pivot
+    | Unpivot
+    | TableSample
+    | Shuffle
+    | Distribute
+    | PartitionBy
+    | Switch
+    | If
+    | Tee
+    | Fork
+    | With
+    | CallTable
+    | Assert
+    | DescribeRows
+    | Finish
+    | StoreTable
     | Write
 )
+
+TERMINAL = (Write, Fork, Finish, StoreTable)
+"""Operators that end a pipeline; SWITCH does when its branches do."""
 
 
 # ---- statements --------------------------------------------------------------------------------
@@ -399,6 +634,53 @@ class CreateView(Syntax):
     name: Identifier
     query: Query
     replace: bool = False
+
+
+@node
+class CreateTable(Syntax):
+    """`CREATE [OR REPLACE] TEMP TABLE name AS query`."""
+
+    name: Identifier
+    query: Query
+    replace: bool = False
+
+
+@node
+class FunctionParameter(Syntax):
+    """`name type [DEFAULT value]` of a function; type TABLE and EXPR only of table functions."""
+
+    name: Identifier
+    type: DataType
+    default: Expr | None = None
+
+
+@node
+class CreateFunction(Syntax):
+    """`CREATE [OR REPLACE] TEMP FUNCTION name(parameters) [RETURNS type] AS (body)`."""
+
+    name: Identifier
+    parameters: tuple[FunctionParameter, ...]
+    body: Expr
+    returns: DataType | None = None
+    replace: bool = False
+
+
+@node
+class CreateTableFunction(Syntax):
+    """`CREATE [OR REPLACE] TEMP TABLE FUNCTION name(parameters) AS query`."""
+
+    name: Identifier
+    parameters: tuple[FunctionParameter, ...]
+    query: Query
+    replace: bool = False
+
+
+@node
+class ImportScript(Syntax):
+    """`IMPORT MODULE 'lib/common.zql' [AS c]`."""
+
+    path: str
+    alias: Identifier | None = None
 
 
 @node
@@ -436,7 +718,45 @@ class Describe(Syntax):
     query: Query
 
 
-Statement = QueryStatement | Declare | CreateView | ImportPython | SetOption | Explain | Describe
+@node
+class Summarize(Syntax):
+    """`SUMMARIZE query`: a line of statistics for each column."""
+
+    query: Query
+
+
+@node
+class Show(Syntax):
+    """`SHOW TABLES|FUNCTIONS|SETTINGS [|> operators]`; `what` in capitals."""
+
+    what: str
+    operators: tuple[Operator, ...] = ()
+
+
+@node
+class AssertStatement(Syntax):
+    """`ASSERT condition [AS 'message']`."""
+
+    condition: Expr
+    message: str | None = None
+
+
+Statement = (
+    QueryStatement
+    | Declare
+    | CreateView
+    | CreateTable
+    | CreateFunction
+    | CreateTableFunction
+    | ImportPython
+    | ImportScript
+    | SetOption
+    | Explain
+    | Describe
+    | Summarize
+    | Show
+    | AssertStatement
+)
 
 
 @node

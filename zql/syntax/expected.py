@@ -58,7 +58,8 @@ class Expected:
 
     def phrases(self) -> list[str]:
         """The groups, most telling first; at most `LIMIT` of them."""
-        left = set(self.names)
+        # Hints may stand behind every operator: nobody who has lost the way looks for one.
+        left = set(self.names) - {"HINT"}
         found: list[str] = []
         if left >= _PIPED and "IDENT" not in left:
             return ["a pipe operator (WHERE, SELECT, EXTEND, AGGREGATE, ..)"]

@@ -303,6 +303,12 @@ def _row(node: ex.Row, of: Texts) -> str:
     return f"({of.list(node.items)})"
 
 
+@renders(ex.GroupingSets)
+def _grouping_sets(node: ex.GroupingSets, of: Texts) -> str:
+    sets = [of(items[0]) if len(items) == 1 else f"({of.list(items)})" for items in node.sets]
+    return f"GROUPING SETS ({', '.join(sets)})"
+
+
 def _receiver(node: ex.Expr, of: Texts) -> str:
     """What a dot may follow: a bare name would be read as a longer name, a number as another."""
     text = of(node, POSTFIX)

@@ -15,7 +15,7 @@ from zql.syntax.automaton import Actions, Rejected, accepts, bind_actions, run, 
 from zql.syntax.depth import check_expressions, check_tokens
 from zql.syntax.keywords import KEYWORDS
 from zql.syntax.mistakes import current_operator, describe
-from zql.syntax.queries import StatementActions
+from zql.syntax.statements import StatementActions
 from zql.syntax.tables import Tables, load
 from zql.syntax.tokens import BAD, END, Tokens, tokenize, vocabulary
 

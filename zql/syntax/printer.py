@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.expr import expression as ex
 from zql.syntax import ast
 from zql.syntax.expression_printer import (
+    SYMBOL,
     Texts,
     column_text,
     nulls_text,
@@ -37,7 +40,7 @@ def expression_name(expr: ex.Expr) -> str:
 def print_query(query: ast.Query) -> str:
     """A query with one operator on each line."""
     operators = [f"|> {expression_text(operator)}" for operator in query.operators]
-    head = expression_text(ast.Query(query.items)) if query.items else None
+    head = expression_text(replace(query, operators=())) if query.items else None
     return "\n".join(([head] if head else []) + operators)
 
 
@@ -46,9 +49,31 @@ def print_statement(statement: ast.Statement) -> str:
     match statement:
         case ast.QueryStatement(query):
             return print_query(query)
-        case ast.CreateView(name, query, replace):
-            words = "CREATE OR REPLACE TEMP VIEW" if replace else "CREATE TEMP VIEW"
+        case ast.CreateView(name, query, replaces):
+            words = "CREATE OR REPLACE TEMP VIEW" if replaces else "CREATE TEMP VIEW"
             return f"{words} {identifier_text(name.text)} AS\n{print_query(query)}"
+        case ast.CreateTable(name, query, replaces):
+            words = "CREATE OR REPLACE TEMP TABLE" if replaces else "CREATE TEMP TABLE"
+            return f"{words} {identifier_text(name.text)} AS\n{print_query(query)}"
+        case ast.CreateFunction(name, parameters, body, returns, replaces):
+            words = "CREATE OR REPLACE TEMP FUNCTION" if replaces else "CREATE TEMP FUNCTION"
+            result = f" RETURNS {returns}" if returns else ""
+            head = f"{words} {identifier_text(name.text)}({_parameters(parameters)}){result}"
+            return f"{head} AS ({expression_text(body)})"
+        case ast.CreateTableFunction(name, parameters, query, replaces):
+            words = "CREATE OR REPLACE TEMP TABLE" if replaces else "CREATE TEMP TABLE"
+            head = f"{words} FUNCTION {identifier_text(name.text)}({_parameters(parameters)})"
+            return f"{head} AS\n{print_query(query)}"
+        case ast.ImportScript(path, alias):
+            return f"IMPORT MODULE {string_text(path)}{_as(alias)}"
+        case ast.Summarize(query):
+            return f"SUMMARIZE\n{print_query(query)}"
+        case ast.Show(what, operators):
+            lines = [f"|> {expression_text(operator)}" for operator in operators]
+            return "\n".join([f"SHOW {what}", *lines])
+        case ast.AssertStatement(condition, message):
+            said = f" AS {string_text(message)}" if message is not None else ""
+            return f"ASSERT {expression_text(condition)}{said}"
         case ast.Explain(query, level):
             return f"EXPLAIN{'' if level == 'STAGES' else ' ' + level}\n{print_query(query)}"
         case ast.Describe(query):
@@ -68,6 +93,15 @@ def print_script(script: ast.Script) -> str:
     return "\n\n".join([print_statement(s) + ";" for s in script.statements]) + "\n"
 
 
+def _parameters(parameters: tuple[ast.FunctionParameter, ...]) -> str:
+    return ", ".join([_parameter(parameter) for parameter in parameters])
+
+
+def _parameter(node: ast.FunctionParameter) -> str:
+    value = f" DEFAULT {expression_text(node.default)}" if node.default is not None else ""
+    return f"{_any(node.name)} {node.type}{value}"
+
+
 def _any(name: ast.Identifier) -> str:
     return identifier_text(name.text, any_word=True)
 
@@ -85,13 +119,65 @@ def _names(names: tuple[ast.Identifier, ...]) -> str:
 
 @renders(ast.Query)
 def _query(node: ast.Query, of: Texts) -> str:
-    parts = []
-    if len(node.items) == 1 and isinstance(node.items[0], ast.ValuesSource):
+    parts = [f"WITH {of.list(node.common)}"] if node.common else []
+    if len(node.items) == 1 and isinstance(node.items[0], ast.ValuesSource | ast.SelectSource):
         parts.append(of(node.items[0]))
     elif node.items:
         parts.append(f"FROM {of.list(node.items)}")
     parts += [f"|> {of(operator)}" for operator in node.operators]
     return " ".join(parts)
+
+
+@renders(ast.CommonQuery)
+def _common_query(node: ast.CommonQuery, of: Texts) -> str:
+    columns = _names(node.columns) if node.columns else ""
+    return f"{identifier_text(node.name.text)}{columns} AS ({of(node.query)})"
+
+
+@renders(ast.SelectSource)
+def _select_source(node: ast.SelectSource, of: Texts) -> str:
+    words = ["SELECT"]
+    if node.distinct:
+        words.append("DISTINCT")
+    if isinstance(node.distinct, tuple):
+        words.append(f"ON ({of.list(node.distinct)})")
+    words.append(of.list(node.items))
+    if node.sources:
+        words.append(f"FROM {of.list(node.sources)}")
+    if node.where is not None:
+        words.append(f"WHERE {of(node.where)}")
+    if node.keys is not None:
+        words.append("GROUP AND ORDER BY" if node.ordered else "GROUP BY")
+        words.append(of.list(node.keys) if node.keys else "ALL")
+    if node.having is not None:
+        words.append(f"HAVING {of(node.having)}")
+    if node.windows:
+        words.append(f"WINDOW {of.list(node.windows)}")
+    if node.qualify is not None:
+        words.append(f"QUALIFY {of(node.qualify)}")
+    if node.order:
+        words.append(f"ORDER BY {of.list(node.order)}")
+    if node.limit is not None:
+        words.append(of(node.limit))
+    return " ".join(words)
+
+
+@renders(ast.LateralSource)
+def _lateral_source(node: ast.LateralSource, of: Texts) -> str:
+    return f"LATERAL ({of(node.query)})"
+
+
+@renders(ast.Sampled)
+def _sampled(node: ast.Sampled, of: Texts) -> str:
+    return f"{_operand(node.item, of)} TABLESAMPLE {of(node.sample)}"
+
+
+@renders(ast.Sample)
+def _sample(node: ast.Sample, of: Texts) -> str:
+    unit = "PERCENT" if node.method == "BERNOULLI" else "ROWS"
+    partition = f" PARTITION BY {of.list(node.partition)}" if node.partition else ""
+    seed = f" REPEATABLE ({of(node.seed)})" if node.seed is not None else ""
+    return f"{node.method} ({of(node.size)} {unit}{partition}){seed}"
 
 
 @renders(ast.PathSource)
@@ -148,9 +234,7 @@ def _joined(node: ast.Joined, of: Texts) -> str:
 def _join(node: ast.Joined | ast.Join, of: Texts) -> str:
     words = ["NATURAL"] if node.natural else []
     words += [] if node.kind == "INNER" else [node.kind]
-    words += ["JOIN"]
-    if node.hints:
-        words.append(_hints(node.hints, of))
+    words += ["JOIN" + _hinted(node, of)]
     words.append(_operand(node.right, of))
     if node.on is not None:
         words.append(f"ON {of(node.on)}")
@@ -159,8 +243,8 @@ def _join(node: ast.Joined | ast.Join, of: Texts) -> str:
     return " ".join(words)
 
 
-def _hints(hints: tuple[ast.Option, ...], of: Texts) -> str:
-    return f"@{{{of.list(hints)}}}"
+def _hinted(node: ast.PipeOperator | ast.Joined, of: Texts) -> str:
+    return f" @{{{of.list(node.hints)}}}" if node.hints else ""
 
 
 @renders(ast.Option)
@@ -179,18 +263,19 @@ def _identifier(node: ast.Identifier, _: Texts) -> str:
 
 @renders(ast.Where)
 def _where(node: ast.Where, of: Texts) -> str:
-    return f"WHERE {of(node.predicate)}{_on_error(node.on_error)}"
+    return f"WHERE{_hinted(node, of)} {of(node.predicate)}{_on_error(node.on_error)}"
 
 
 @renders(ast.Select)
 def _select(node: ast.Select, of: Texts) -> str:
-    words = "SELECT DISTINCT" if node.distinct else "SELECT"
+    words = f"SELECT{_hinted(node, of)}" + (" DISTINCT" if node.distinct else "")
     return f"{words} {of.list(node.items)}{_windows(node.windows, of)}{_on_error(node.on_error)}"
 
 
 @renders(ast.Extend)
 def _extend(node: ast.Extend, of: Texts) -> str:
-    return f"EXTEND {of.list(node.items)}{_windows(node.windows, of)}{_on_error(node.on_error)}"
+    words = f"EXTEND{_hinted(node, of)}"
+    return f"{words} {of.list(node.items)}{_windows(node.windows, of)}{_on_error(node.on_error)}"
 
 
 @renders(ast.SelectItem)
@@ -222,7 +307,7 @@ def _on_error(node: ast.OnError | None) -> str:
 
 @renders(ast.Set)
 def _set(node: ast.Set, of: Texts) -> str:
-    return f"SET {of.list(node.assignments)}{_on_error(node.on_error)}"
+    return f"SET{_hinted(node, of)} {of.list(node.assignments)}{_on_error(node.on_error)}"
 
 
 @renders(ast.Assignment)
@@ -231,14 +316,14 @@ def _assignment(node: ast.Assignment, of: Texts) -> str:
 
 
 @renders(ast.Drop)
-def _drop(node: ast.Drop, _: Texts) -> str:
-    words = "DROP IF EXISTS" if node.if_exists else "DROP"
+def _drop(node: ast.Drop, of: Texts) -> str:
+    words = f"DROP{_hinted(node, of)}" + (" IF EXISTS" if node.if_exists else "")
     return f"{words} {', '.join([column_text(column) for column in node.columns])}"
 
 
 @renders(ast.Rename)
 def _rename(node: ast.Rename, of: Texts) -> str:
-    return f"RENAME {of.list(node.renamings)}"
+    return f"RENAME{_hinted(node, of)} {of.list(node.renamings)}"
 
 
 @renders(ast.Renaming)
@@ -253,7 +338,7 @@ def _as_operator(node: ast.As, _: Texts) -> str:
 
 @renders(ast.Aggregate)
 def _aggregate(node: ast.Aggregate, of: Texts) -> str:
-    parts = ["AGGREGATE"]
+    parts = [f"AGGREGATE{_hinted(node, of)}"]
     if node.items:
         parts.append(of.list(node.items))
     if node.keys:
@@ -270,23 +355,25 @@ def _aggregate_item(node: ast.AggregateItem, of: Texts) -> str:
 
 @renders(ast.Distinct)
 def _distinct(node: ast.Distinct, of: Texts) -> str:
+    word = f"DISTINCT{_hinted(node, of)}"
     if not node.on:
-        return "DISTINCT"
+        return word
     order = f" ORDER BY {of.list(node.order)}" if node.order else ""
-    return f"DISTINCT ON ({of.list(node.on)}){order}"
+    return f"{word} ON ({of.list(node.on)}){order}"
 
 
 @renders(ast.OrderBy)
 def _order_by(node: ast.OrderBy, of: Texts) -> str:
-    return f"ORDER BY {of.list(node.keys)}"
+    return f"ORDER{_hinted(node, of)} BY {of.list(node.keys)}"
 
 
 @renders(ast.Limit)
 def _limit(node: ast.Limit, of: Texts) -> str:
-    parts = [] if node.count is None else [f"LIMIT {of(node.count)}"]
-    if node.offset is not None:
-        parts.append(f"OFFSET {of(node.offset)}")
-    return " ".join(parts)
+    hints = _hinted(node, of)
+    if node.count is None:
+        return f"OFFSET{hints} {of(node.offset)}" if node.offset is not None else ""
+    offset = f" OFFSET {of(node.offset)}" if node.offset is not None else ""
+    return f"LIMIT{hints} {of(node.count)}{offset}"
 
 
 @renders(ast.Join)
@@ -299,6 +386,7 @@ def _set_operation(node: ast.SetOperation, of: Texts) -> str:
     words = [node.kind]
     if node.all is not None:
         words.append("ALL" if node.all else "DISTINCT")
+    words[-1] += _hinted(node, of)
     if node.by_name:
         words.append("BY NAME")
     return " ".join([*words, ", ".join([f"({of(query)})" for query in node.queries])])
@@ -306,7 +394,8 @@ def _set_operation(node: ast.SetOperation, of: Texts) -> str:
 
 @renders(ast.Unnest)
 def _unnest(node: ast.Unnest, of: Texts) -> str:
-    text = f"{'LEFT ' if node.outer else ''}UNNEST {of(node.list)}{_as(node.alias)}"
+    word = ("LEFT " if node.outer else "") + f"UNNEST{_hinted(node, of)}"
+    text = f"{word} {of(node.list)}{_as(node.alias)}"
     if node.position is None:
         return text
     return f"{text} WITH {'ORDINALITY' if node.one_based else 'OFFSET'}{_as(node.position)}"
@@ -314,9 +403,7 @@ def _unnest(node: ast.Unnest, of: Texts) -> str:
 
 @renders(ast.MapRows)
 def _map_rows(node: ast.MapRows, of: Texts) -> str:
-    words = [node.kind]
-    if node.hints:
-        words.append(_hints(node.hints, of))
+    words = [node.kind + _hinted(node, of)]
     first, *rest = node.function
     name = f'"{first}"' if first.upper() in ("BATCHES", "SHARDS") else identifier_text(first)
     name = ".".join([name, *(identifier_text(part, any_word=True) for part in rest)])
@@ -334,4 +421,130 @@ def _return_column(node: ast.ReturnColumn, _: Texts) -> str:
 @renders(ast.Write)
 def _write(node: ast.Write, of: Texts) -> str:
     options = f" OPTIONS ({of.list(node.options)})" if node.options else ""
-    return f"WRITE {of(node.uri)}{options}"
+    return f"WRITE{_hinted(node, of)} {of(node.uri)}{options}"
+
+
+# ---- several pipes, and what changes the shape -------------------------------------------------
+
+
+def _subpipe(pipe: ast.Subpipe, of: Texts) -> str:
+    return f"({' '.join([f'|> {of(operator)}' for operator in pipe])})"
+
+
+def _subpipes(pipes: tuple[ast.Subpipe, ...], of: Texts) -> str:
+    return ", ".join([_subpipe(pipe, of) for pipe in pipes])
+
+
+@renders(ast.RecursiveUnion)
+def _recursive_union(node: ast.RecursiveUnion, of: Texts) -> str:
+    words = ["RECURSIVE UNION"]
+    if node.all is not None:
+        words.append("ALL" if node.all else "DISTINCT")
+    if node.by_name:
+        words.append("BY NAME")
+    return " ".join([*words, f"({of(node.step)})"]) + _as(node.alias)
+
+
+@renders(ast.Pivot)
+def _pivot(node: ast.Pivot, of: Texts) -> str:
+    columns = f"{of.list(node.aggregates)} FOR {of(node.input, SYMBOL)} IN ({of.list(node.values)})"
+    return f"PIVOT{_hinted(node, of)} ({columns}){_as(node.alias)}"
+
+
+@renders(ast.Unpivot)
+def _unpivot(node: ast.Unpivot, of: Texts) -> str:
+    nulls = " INCLUDE NULLS" if node.include_nulls else ""
+    columns = f"{_any(node.value)} FOR {_any(node.name)} IN ({of.list(node.columns)})"
+    return f"UNPIVOT{nulls} ({columns}){_as(node.alias)}"
+
+
+@renders(ast.UnpivotColumn)
+def _unpivot_column(node: ast.UnpivotColumn, _: Texts) -> str:
+    label = f" AS {string_text(node.label)}" if node.label is not None else ""
+    return column_text(node.column) + label
+
+
+@renders(ast.TableSample)
+def _table_sample(node: ast.TableSample, of: Texts) -> str:
+    return f"TABLESAMPLE {of(node.sample)}"
+
+
+def _into_shards(shards: ex.Expr | None, of: Texts) -> str:
+    return f" INTO {of(shards)} SHARDS" if shards is not None else ""
+
+
+@renders(ast.Shuffle)
+def _shuffle(node: ast.Shuffle, of: Texts) -> str:
+    seed = f" SEED {of(node.seed)}" if node.seed is not None else ""
+    return f"SHUFFLE{_hinted(node, of)}{seed}{_into_shards(node.shards, of)}"
+
+
+@renders(ast.Distribute)
+def _distribute(node: ast.Distribute, of: Texts) -> str:
+    keys = f" BY {of.list(node.keys)}" if node.keys else ""
+    return f"DISTRIBUTE{_hinted(node, of)}{keys}{_into_shards(node.shards, of)}"
+
+
+@renders(ast.PartitionBy)
+def _partition_by(node: ast.PartitionBy, of: Texts) -> str:
+    keys = of.list(node.keys)
+    return f"PARTITION{_hinted(node, of)} BY {keys} THEN {_subpipe(node.pipe, of)}"
+
+
+@renders(ast.Switch)
+def _switch(node: ast.Switch, of: Texts) -> str:
+    words = ["SWITCH"]
+    words += [f"WHEN {of(e)} THEN {_subpipe(pipe, of)}" for e, pipe in node.branches]
+    return " ".join(words) + _otherwise(node.otherwise, of)
+
+
+@renders(ast.If)
+def _if(node: ast.If, of: Texts) -> str:
+    parts = [f"IF {of(e)} THEN {_subpipe(pipe, of)}" for e, pipe in node.branches]
+    return " ELSE".join(parts) + _otherwise(node.otherwise, of)
+
+
+def _otherwise(pipe: ast.Subpipe | None, of: Texts) -> str:
+    return f" ELSE {_subpipe(pipe, of)}" if pipe is not None else ""
+
+
+@renders(ast.Tee)
+def _tee(node: ast.Tee, of: Texts) -> str:
+    return f"TEE {_subpipes(node.pipes, of)}" if node.pipes else "TEE"
+
+
+@renders(ast.Fork)
+def _fork(node: ast.Fork, of: Texts) -> str:
+    return f"FORK {_subpipes(node.pipes, of)}"
+
+
+@renders(ast.With)
+def _with(node: ast.With, of: Texts) -> str:
+    return f"WITH {of.list(node.common)}"
+
+
+@renders(ast.CallTable)
+def _call_table(node: ast.CallTable, of: Texts) -> str:
+    args = f"({of.list(node.args)})" if node.args else ""
+    return f"CALL{_hinted(node, of)} {of(node.function)}{args}{_as(node.alias)}"
+
+
+@renders(ast.Assert)
+def _assert(node: ast.Assert, of: Texts) -> str:
+    return f"ASSERT {of.list((node.condition, *node.payload))}"
+
+
+@renders(ast.DescribeRows)
+def _describe_rows(_node: ast.DescribeRows, _: Texts) -> str:
+    return "DESCRIBE"
+
+
+@renders(ast.Finish)
+def _finish(_node: ast.Finish, _: Texts) -> str:
+    return "FINISH"
+
+
+@renders(ast.StoreTable)
+def _store_table(node: ast.StoreTable, _: Texts) -> str:
+    words = "CREATE OR REPLACE TEMP TABLE" if node.replace else "CREATE TEMP TABLE"
+    return f"{words} {identifier_text(node.name.text)}"

@@ -9,7 +9,6 @@ from zql.syntax.keywords import (
     KEYWORDS,
     OPERATORS,
     PLANNED_OPERATORS,
-    PLANNED_STATEMENTS,
     RESERVED,
     STATEMENTS,
 )
@@ -105,14 +104,6 @@ def _statement_start(place: Place) -> ParseError | None:
     if place.at != place.first or "FROM" not in place.expected or place.at_end:
         return None
     word = place.word()
-    if word == "SELECT":
-        return place.error(
-            "S113",
-            "a statement that begins with SELECT is not supported yet",
-            "begin with FROM: FROM table |> SELECT a, b",
-        )
-    if word in PLANNED_STATEMENTS:
-        return place.error("S113", f"the statement {word} is not supported yet")
     if word in OPERATORS or word in PLANNED_OPERATORS or word in ("GROUP", "HAVING", "FILTER"):
         return place.error(
             "S111",
@@ -125,7 +116,7 @@ def _statement_start(place: Place) -> ParseError | None:
         return place.error(
             "S101", f'unexpected "{shortened(place.text())}"', label=place.expected.text()
         )
-    names = nearest(word, STATEMENTS + PLANNED_STATEMENTS)
+    names = nearest(word, STATEMENTS)
     hint = did_you_mean(names) or f"a statement begins with {', '.join(STATEMENTS)}"
     return place.error("S111", f'unknown statement "{place.text()}"', hint)
 
@@ -204,7 +195,7 @@ def _clauses(place: Place) -> ParseError | None:
         return place.error(
             "S115", "FROM stands at the beginning of a pipeline", "write FROM table |> SELECT .."
         )
-    begins_statement = word in STATEMENTS or word in ("SHOW", "SUMMARIZE", "SELECT", "WITH")
+    begins_statement = word in STATEMENTS
     if begins_statement and place.begins_line and place.expected.end and word != "SET":
         also = f", or |> before {word}" if word in (*OPERATORS, *PLANNED_OPERATORS) else ""
         return place.error(
@@ -296,24 +287,21 @@ def _planned(place: Place) -> ParseError | None:
             "CREATE needs TEMP: what it makes lives as long as the script",
             f"write CREATE TEMP {word}",
         )
-    if before in ("TEMP", "TEMPORARY") and word in ("TABLE", "FUNCTION"):
-        hint = (
-            "CREATE TEMP VIEW names a query" if word == "TABLE" else "IMPORT PYTHON has functions"
-        )
-        return place.error("S113", f"CREATE TEMP {word} is not supported yet", hint)
-    if before == "IMPORT" and word == "MODULE":
-        return place.error("S113", "IMPORT MODULE is not supported yet")
     if before == "IMPORT":
         return place.error(
             "S101",
-            "IMPORT needs PYTHON",
-            "write IMPORT PYTHON 'file.py' AS m",
+            "IMPORT needs PYTHON or MODULE",
+            "write IMPORT PYTHON 'file.py' AS m, or IMPORT MODULE 'file.zql' AS m",
             label=place.expected.text(),
+        )
+    if word == "LANGUAGE":
+        return place.error(
+            "S113",
+            "CREATE TEMP FUNCTION .. LANGUAGE is not supported yet",
+            "IMPORT PYTHON 'file.py' AS m has functions",
         )
     if word == "SHARED" and place.word(-2) == "DECLARE":
         return place.error("S113", "DECLARE .. SHARED is not supported yet")
-    if word == "TABLESAMPLE":
-        return place.error("S113", "TABLESAMPLE is not supported yet")
     return None
 
 

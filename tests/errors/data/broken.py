@@ -1,1 +1,3 @@
-import nowhere
+from nowhere import something
+
+__all__ = ["something"]
