@@ -325,7 +325,7 @@ class ScriptRun:
                         f'two imports are called "{alias}"',
                         code="N217",
                         span=statement.span,
-                        hint=f"IMPORT PYTHON .. AS another_{alias}",
+                        hint="say how this one is to be called: IMPORT PYTHON .. AS name",
                     )
                 self.imported.add(alias)
                 declarations.modules[alias] = context.at(
@@ -350,11 +350,16 @@ class ScriptRun:
                 f'the view "{name}" is there already',
                 code="N217",
                 span=statement.name.span,
-                hint="CREATE OR REPLACE TEMP VIEW",
+                hint="write CREATE OR REPLACE TEMP VIEW, or give it another name",
             )
         plan = bind(statement.query, self.catalog, self.declarations)
         if isinstance(plan, lp.Write):
-            raise BindError("a view cannot write", code="P406", span=statement.query.span)
+            raise BindError(
+                "a view cannot write",
+                code="P406",
+                span=statement.query.operators[-1].span or statement.query.span,
+                hint=f"leave WRITE away, and write what the view gives: FROM {name} |> WRITE ..",
+            )
         self.declarations.views[name] = statement
 
 
@@ -387,7 +392,12 @@ def _is_table(value: Any) -> bool:
 
 
 def _no_query(query: ast.Query, _outer: object) -> Any:
-    raise BindError("a subquery cannot stand here", code="P409", span=query.span)
+    raise BindError(
+        "a subquery cannot stand here: nothing has been read yet",
+        code="P409",
+        span=query.span,
+        hint="use the subquery where the value is needed, or hand the value in as a parameter",
+    )
 
 
 def _module_name(statement: ast.ImportPython) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zql.cli.options import Settings
 from zql.cli.sources import Params, Script, literal, pairs, read_params, read_scripts
 from zql.display.style import style_for
-from zql.errors import Interrupted, ZqlError
+from zql.errors import ErrorList, Interrupted, ZqlError
 
 if TYPE_CHECKING:
     from zql.cli.result_file import ResultFile
@@ -165,9 +165,10 @@ def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     elif form == "github":
         lines = list(as_github(errors))
     else:
-        lines = (
-            ["\n\n".join(render_error(error, screen.style) for error in errors)] if errors else []
-        )
+        shown = [render_error(error, screen.style) for error in errors[: ErrorList.LIMIT]]
+        if errors[ErrorList.LIMIT :]:
+            shown.append(f"... and {len(errors) - ErrorList.LIMIT} more")
+        lines = ["\n\n".join(shown)] if shown else []
     for line in lines:
         screen.line(line)
     screen.flush()

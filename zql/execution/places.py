@@ -101,7 +101,7 @@ _DOERS: tuple[tuple[str, Callable[[Node], bool]], ...] = (
     (r"in negation", _operators("-")),
     (r"More than one row returned", lambda n: isinstance(n, ex.Subquery) and n.kind == "SCALAR"),
     (r"according to format specifier", _calls("strptime")),
-    (r"^(missing|invalid|bad|no argument|unexpected)\b", _is_pattern),
+    (r"\A(missing|invalid|bad|no argument|unexpected|trailing|pattern)\b", _is_pattern),
     (r"extract specifier", lambda n: isinstance(n, ex.Extract) or _calls("date_trunc")(n)),
     (r"cast|convert|out of range for the destination", lambda n: isinstance(n, ex.Cast)),
 )

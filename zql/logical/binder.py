@@ -12,6 +12,7 @@ from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
@@ -46,7 +47,9 @@ class _Binder:
         except Interrupted:
             raise
         except ZqlError as error:
-            self.context.errors.append(error)
+            # What the last operator would have mended is no mistake of its own.
+            if error.code not in _OF_THE_WHOLE or not self.context.errors:
+                self.context.errors.append(error)
         errors = _distinct_errors(self.context.errors)
         if len(errors) == 1:
             raise errors[0]
@@ -74,11 +77,15 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        columns = named_columns(query, self.context.declarations.modules)
+        columns = named_columns(query)
         scope = bind_items(self.context, query.items, outer, columns)
         for op in query.operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
+            before = scope
             scope = after if after is not None else self.recovered(scope, op)
+            if op.span is not None:
+                gone = dict.fromkeys(set(before.names) - set(scope.names), op.span)
+                self.context.gone.update(gone)
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -94,6 +101,7 @@ class _Binder:
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
+        check_hints(context, op)
         match op:
             case ast.Where():
                 return operators.where(context, scope, op, outer)
@@ -133,6 +141,9 @@ class _Binder:
                 )
             case _:
                 raise not_yet(op)
+
+
+_OF_THE_WHOLE = ("N208", "N218")
 
 
 def _distinct_errors(errors: list[ZqlError]) -> list[ZqlError]:

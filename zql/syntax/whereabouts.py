@@ -19,8 +19,15 @@ def operator_at(statement: ast.Statement, span: Span) -> str | None:
         if around is None or around.source != span.source:
             continue
         if around.start <= span.start < max(around.end, around.start + 1):
-            return f"operator {number}: {around.text.split(None, 1)[0].upper()}"
+            return f"operator {number}: {_name(op, around)}"
     return None
+
+
+def _name(op: ast.Operator, span: Span) -> str:
+    word = span.text.split(None, 1)[0].upper()
+    if isinstance(op, ast.Join):
+        return "JOIN"
+    return f"{word} BY" if word in ("ORDER", "PARTITION") else word
 
 
 def first_line(span: Span) -> Span:

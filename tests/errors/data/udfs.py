@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TypedDict
 
+from zql import udf
+
 
 class Person(TypedDict):
     name: str
@@ -43,7 +45,8 @@ def many(row: dict) -> Iterator[Person]:
     yield {"name": row["name"], "age": 1}
 
 
-def odd(text: str) -> "NOTYPE":
+@udf(returns="TEXTT")
+def odd(text: str) -> str:
     return text
 
 
