@@ -126,7 +126,7 @@ class Outcome:
 
 
 def run(session: Session, script: str, params: dict[str, object] | None = None) -> Outcome:
-    session._declarations = Declarations()
+    session.declarations = Declarations()
     session._previous = None
     before = snapshot()
     rows: list[list[str | None]] = []

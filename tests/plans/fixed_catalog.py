@@ -55,5 +55,5 @@ class FixedCatalog(EngineCatalog):
 class PlanningSession(Session):
     """A session that plans over the fixed tables; Python modules come from this folder."""
 
-    def _catalog(self, base_dir=None, tables=None, find=None) -> EngineCatalog:
+    def catalog(self, base_dir=None, tables=None, find=None) -> EngineCatalog:
         return FixedCatalog(self.engine, self._objects, base_dir=str(HERE))

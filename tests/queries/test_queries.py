@@ -94,7 +94,7 @@ def folder(tmp_path, monkeypatch):
 )
 def test_query(way, case, session_for, folder):
     session = session_for(way)
-    session._declarations = Declarations()
+    session.declarations = Declarations()
     session._previous = None
     session.disabled = way.disabled
     text = outcome(session, case)

@@ -91,7 +91,7 @@ def write_table(folder, rows, files=2):
 def prepare(session, folder):
     """Imports the functions and declares `t`; what follows is one query a time."""
     (folder / "functions.py").write_text(FUNCTIONS)
-    session._declarations = Declarations()
+    session.declarations = Declarations()
     text = (
         "IMPORT PYTHON 'functions.py' AS py;"
         " CREATE TEMP VIEW t AS FROM read_json('t-*.jsonl', columns => {a: 'BIGINT', b: 'VARCHAR'})"
