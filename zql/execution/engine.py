@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -198,25 +198,15 @@ class Engine:
                 self.rows(f"SET threads = {self._threads}")
 
     def profile(self) -> None:
-        """Counts what statements of this connection read from now on; see `rows_scanned`."""
+        """Counts what statements of this connection do from now on; see `profiled`."""
         self.rows("SET enable_profiling = 'no_output'")
 
-    def rows_scanned(self, functions: Collection[str]) -> int:
-        """Rows that the last statement read by these table functions (`READ_CSV`, ...).
-
-        Rows that a reader drops itself, as Parquet's does, are not among them.
-        """
+    def profiled(self) -> dict[str, Any]:
+        """What was counted while the last statement ran, as DuckDB tells it."""
         import json
 
-        profile = json.loads(self._connected().get_profiling_information("json"))
-        todo = list(profile.get("operator", ()))
-        count = 0
-        while todo:
-            operator = todo.pop()
-            todo += operator.get("children", ())
-            if operator.get("extra_info", {}).get("Function") in functions:
-                count += int(operator.get("rows_scanned", 0))
-        return count
+        found = json.loads(self._connected().get_profiling_information("json"))
+        return found if isinstance(found, dict) else {}
 
     def version(self) -> str:
         """DuckDB's version, as `2.0.1`."""

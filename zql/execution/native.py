@@ -14,6 +14,7 @@ from zql.execution import kept
 from zql.execution.engine import READERS, Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.places import place, placing
+from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
@@ -41,6 +42,7 @@ class NativeStage:
         objects: Mapping[str, object],
     ) -> None:
         self.records_in = 0
+        self.profiles: list[Profile] = []
         self._engine = engine
         self._settings = settings
         self._results = results
@@ -118,6 +120,17 @@ class NativeStage:
             self.records_in += self._count(engine, None)
             return files
 
+    def drain(self) -> int:
+        """Makes all rows and keeps none; how many there were."""
+        with ExitStack() as stack:
+            engine, sql = self.select(stack)
+            engine.profile()
+            rows = self._settings.batch_rows
+            with engine.batches(sql, rows, lossless=True) as stream:
+                count = sum(int(batch.num_rows) for batch in stream)
+            self.records_in += self._count(engine, None)
+            return count
+
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""
         with ExitStack() as stack:
@@ -173,17 +186,19 @@ class NativeStage:
             engine.interrupt()
 
     def _count(self, engine: Engine, input: Input | None) -> int:
-        """Rows that the readers handed over."""
+        """Rows that the readers handed over; the statement's profile is noted."""
+        profile = engine.profiled()
+        self.profiles.append(profile_of(profile))
         scans = self.scans
         readers = {name for scan in scans for name in READERS.get(scan.format, ())}
-        count = engine.rows_scanned(readers) if readers else 0
+        count = rows_scanned(profile, readers)
         parquet = [scan for scan in scans if scan.format not in READERS]
         if not parquet:
             return count
         if isinstance(input, Split) and input.start is not None and input.stop is not None:
             return count + input.stop - input.start
         if any(isinstance(node, Limit) for node in walk(self._plan)):
-            return count + engine.rows_scanned({"READ_PARQUET"})
+            return count + rows_scanned(profile, {"READ_PARQUET"})
         return count + sum(_rows_of(self._engine, scan) for scan in parquet)
 
 

@@ -17,6 +17,7 @@ from zql.execution.engine import READERS, Engine
 from zql.execution.kept import KeptFile
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
+from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources, casts
@@ -59,6 +60,7 @@ class Pipeline:
         self.steps = _with_source(stage)
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
+        self.bytes_spilled = 0
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -151,15 +153,17 @@ class Pipeline:
                     numbered += piece.num_rows
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
                 yield piece
-        self.records_in = self._rows_read(engine) if self._count_input else count.rows_out
+        profile = engine.profiled() if self._count_input else {}
+        self.records_in = self._rows_read(profile) if self._count_input else count.rows_out
+        self.bytes_spilled = profile_of(profile).bytes_spilled
         count.rows_in = self.records_in
 
-    def _rows_read(self, engine: Engine) -> int:
+    def _rows_read(self, profile: Mapping[str, Any]) -> int:
         if not isinstance(self._stage.source, Scan):
             return 0
         readers = READERS.get(self._stage.source.format)
         if readers is not None:
-            return engine.rows_scanned(readers)
+            return rows_scanned(profile, readers)
         split = self._input
         if isinstance(split, Split) and split.start is not None and split.stop is not None:
             return split.stop - split.start

@@ -32,15 +32,28 @@ class Runner:
         self._folder: str | None = None
         self._pool: Pool | None = None
 
-    def run(self, plan: PhysicalPlan) -> RunReport:
-        """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`."""
+    def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
+        """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`.
+
+        The report of a `measured` run has DuckDB's own operators too.
+        """
         if _has_python(plan):
             self.warm()
         from zql.execution.write_run import write
 
         try:
-            with Run(self, plan) as run:
+            with Run(self, plan, measured=measured) as run:
                 return write(run)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", code="R799") from None
+
+    def drain(self, plan: PhysicalPlan) -> RunReport:
+        """Runs a query for its figures, measured; its rows are thrown away. Raises `ZqlError`."""
+        from zql.execution.drain import drain
+
+        try:
+            with Run(self, plan, measured=True) as run:
+                return drain(run)
         except KeyboardInterrupt:
             raise Interrupted("interrupted", code="R799") from None
 

@@ -89,6 +89,7 @@ class TaskResult:
     records_in: int = 0
     steps: tuple[StepCount, ...] = ()
     seconds: float = 0.0
+    bytes_spilled: int = 0
     failure: Failure | None = None
 
 
@@ -116,6 +117,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             pipeline.records_in,
             tuple(pipeline.counts),
             time.perf_counter() - began,
+            pipeline.bytes_spilled,
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))

@@ -46,18 +46,8 @@ def write(run: Run) -> RunReport:
         for stage in before:
             run.keep(stage)
         outputs, kept = writing.finish(last)
-    counters = {
-        "records_in": sum(report.records_in for report in run.reports),
-        "records_out": sum(file.rows for file in [*outputs, *kept]),
-        "records_written": sum(file.rows for file in outputs),
-        "bytes_written": sum(file.bytes for file in outputs),
-        "records_kept": sum(file.rows for file in kept),
-        "tasks": sum(report.tasks for report in run.reports),
-        "retries": run.host.take_retries(),
-        "python_calls": sum(s.calls for report in run.reports for s in report.steps),
-    }
-    files = tuple(sorted([*outputs, *kept], key=writing.place_of))
-    return RunReport(files, counters, tuple(run.reports), time.perf_counter() - began)
+    report = run.finished(began, outputs, kept)
+    return replace(report, outputs=tuple(sorted(report.outputs, key=writing.place_of)))
 
 
 class WriteRun:
@@ -157,7 +147,7 @@ class WriteRun:
                 return self._publish([], list(kept.values()))
             began = time.perf_counter()
             file = self._whole(stage, native, path)
-            self._run.report(stage, "native", 1, file.rows, began, native.records_in)
+            self._run.report(stage, "native", 1, file.rows, began, native)
             return self._publish([(path, file)])
 
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
@@ -196,7 +186,7 @@ class WriteRun:
         calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
         files = native.write_parts(calls)
         rows = sum(file.rows for file in files)
-        self._run.report(stage, "native", len(calls), rows, began, native.records_in)
+        self._run.report(stage, "native", len(calls), rows, began, native)
         return self._publish(list(zip(paths, files, strict=True)), list(kept.values()))
 
     def _splits(self, scan: Scan) -> list[Input]:
