@@ -118,25 +118,24 @@ def _redirected(
     return scripts, ResultFile(path, chosen) if by_us else None
 
 
-def explain(settings: Settings, files: Sequence[str], level: str) -> int:
-    """Prints the plans of scripts at a level."""
+def explain(settings: Settings, files: Sequence[str], level: str, form: str) -> int:
+    """Prints the plans of scripts at a level, in a format; those of all scripts together."""
 
     def action() -> int:
         from zql.cli.output import Output
+        from zql.explain.explanation import all_shown
 
         output = Output(settings)
         scripts = read_scripts(settings, files, "explain")
         params = Params(read_params(settings), scripts)
+        found = []
         with open_session(settings) as session:
             for script in scripts:
-                output.text(
-                    session.explain(
-                        script.source,
-                        params.of(script.source),
-                        base_dir=script.base_dir,
-                        level=level.upper(),
-                    )
+                found += session.explanations(
+                    script.source, params.of(script.source), base_dir=script.base_dir, level=level
                 )
+        if found or form == "json":
+            output.text(all_shown(found, form.upper()))
         return 0
 
     return _reporting(settings, action)

@@ -120,16 +120,15 @@ class NativeStage:
             self.records_in += self._count(engine, None)
             return files
 
-    def drain(self) -> int:
-        """Makes all rows and keeps none; how many there were."""
+    def drop(self) -> int:
+        """Computes every row and column, and leaves nothing; the number of rows."""
         with ExitStack() as stack:
             engine, sql = self.select(stack)
             engine.profile()
-            rows = self._settings.batch_rows
-            with engine.batches(sql, rows, lossless=True) as stream:
-                count = sum(int(batch.num_rows) for batch in stream)
+            stream = stack.enter_context(engine.batches(sql, self._settings.batch_rows))
+            rows = sum(int(batch.num_rows) for batch in stream)
             self.records_in += self._count(engine, None)
-            return count
+            return rows
 
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""

@@ -1,4 +1,4 @@
-"""What DuckDB measured while it ran a statement: its operators, and bytes in, out and spilled."""
+"""What DuckDB measured while it ran a statement: its operators, bytes read and bytes spilled."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ class Profile:
 
     operators: tuple[OperatorCount, ...] = ()
     bytes_read: int = 0
-    bytes_written: int = 0
     bytes_spilled: int = 0
-    peak_memory: int = 0
 
 
 def profile_of(found: Mapping[str, Any]) -> Profile:
@@ -46,9 +44,7 @@ def profile_of(found: Mapping[str, Any]) -> Profile:
     return Profile(
         tuple(o for root in roots for o in _operators(root)),
         scanned or int(io.get("total_bytes_read", 0)),
-        max(0, int(io.get("total_bytes_written", 0)) - spilled),
         spilled,
-        int(system.get("peak_buffer_memory", 0)),
     )
 
 
@@ -78,9 +74,7 @@ def summed(profiles: Sequence[Profile]) -> Profile:
     return Profile(
         operators,
         sum(p.bytes_read for p in profiles),
-        sum(p.bytes_written for p in profiles),
         sum(p.bytes_spilled for p in profiles),
-        max(p.peak_memory for p in profiles),
     )
 
 

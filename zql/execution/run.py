@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
-from zql.errors import InternalError
+from zql.errors import InternalError, ZqlError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
-from zql.execution.stages import explained, is_python, reading
+from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stream import RowStream
-from zql.physical.plan import Collect, PhysicalPlan, Stage, WriteFiles
+from zql.physical.plan import Collect, Keep, PhysicalPlan, Stage, StoreTable
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
     from zql.execution.report import RunReport, StageReport
     from zql.execution.sources import Input
+    from zql.execution.stored import StoredTables
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
     from zql.storage.format import WrittenFile
@@ -37,6 +38,9 @@ class Host(Protocol):
 
     @property
     def objects(self) -> Mapping[str, object]: ...
+
+    @property
+    def tables(self) -> StoredTables: ...
 
     def take_retries(self) -> int: ...
 
@@ -75,29 +79,61 @@ class Run:
         """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
         *before, last = self.plan.stages
         sink = last.sink
+        if any(not isinstance(stage.sink, Keep) for stage in before):
+            raise InternalError("the plan has more than one output")
         if not isinstance(sink, Collect):
             raise InternalError("the plan does not end in rows")
         for stage in before:
             self.keep(stage)
+        return self.rows(last, self.close)
+
+    def rows(self, last: Stage, closed: Callable[[], None]) -> RowStream:
+        """The rows of a stage that ends in `Collect`; `closed` is called when they are done."""
+        sink = last.sink
+        if not isinstance(sink, Collect):
+            raise InternalError("the stage does not end in rows")
         if is_python(last):
             self.keep(last)
+        if last.id in self.results:
             last = reading(last)
-        native = self._stack.enter_context(self.native(last))
+        stack = ExitStack()
+        stack.callback(closed)
+        native = stack.enter_context(self.native(last))
         try:
             engine, select = native.select()
         except EngineError as error:
             raise explained(native.placed(error), last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
-        self._stack.callback(self.close)
-        return RowStream(
-            engine, select, columns, self._stack, lambda e: explained(native.placed(e), last)
-        )
+
+        def told(error: EngineError) -> ZqlError:
+            return explained(native.placed(error), last)
+
+        return RowStream(engine, select, columns, stack, told)
 
     # ---- stages ----------------------------------------------------------------------------------
 
-    def keep(self, stage: Stage) -> tuple[KeptFile, ...]:
-        """Does a stage and leaves its rows in the run's folder for later ones."""
-        folder = self.folder(f"stage-{stage.id}")
+    def store(self, stage: Stage, sink: StoreTable) -> None:
+        """Does a stage and makes its rows a table of the session."""
+        tables = self.host.tables
+        files = self.keep(stage, tables.folder(self.host.settings))
+        tables.put(sink.table, files, columns_of(stage), sink.names)
+
+    def drop(self, stage: Stage) -> int:
+        """Does a stage and leaves nothing; the number of its rows."""
+        if is_python(stage):
+            return sum(file.rows for file in self.keep(stage))
+        began = time.perf_counter()
+        with self.native(stage) as native:
+            try:
+                rows = native.drop()
+            except EngineError as error:
+                raise explained(native.placed(error), stage) from None
+        self.report(stage, 1, rows, began, native)
+        return rows
+
+    def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
+        """Does a stage and leaves its rows in a folder (the run's own) for later ones."""
+        folder = folder or self.folder(f"stage-{stage.id}")
         if is_python(stage):
             from zql.execution.writing import KeptOutput
 
@@ -112,7 +148,7 @@ class Run:
                 except EngineError as error:
                     raise explained(error, stage) from None
             rows = sum(file.rows for file in files)
-            self.report(stage, "native", 1, rows, began, native)
+            self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
         self.results[stage.id] = files
         return files
 
@@ -140,9 +176,8 @@ class Run:
 
         began = time.perf_counter()
         specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
-        writes = isinstance(self.plan.stages[-1].sink, WriteFiles)
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        if small and not writes:
+        if small and not self.plan.writes:
             done = tasks.run_here(specs, self.host.engine)
         else:
             done = tasks.run_in_workers(specs, self.host.pool())
@@ -167,46 +202,53 @@ class Run:
     def report(
         self,
         stage: Stage,
-        kind: str,
         tasks: int,
         rows: int,
         began: float,
-        native: NativeStage | None = None,
+        native: NativeStage,
+        written: int = 0,
     ) -> None:
-        """Notes what a stage of SQL did since `began`."""
+        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left."""
         from zql.execution.profile import summed
         from zql.execution.report import StageReport, StepCount
 
         seconds = time.perf_counter() - began
-        records_in = native.records_in if native is not None else 0
-        profile = summed(native.profiles if native is not None else ())
+        records_in = native.records_in
+        profile = summed(native.profiles)
+        kept = sum(file.bytes for number in stage.inputs for file in self.results[number])
         self.reports.append(
             StageReport(
                 stage.id,
-                kind,
+                "native",
                 tasks,
                 rows,
                 seconds,
                 records_in,
                 (StepCount("SQL", records_in, rows, seconds),),
-                profile.bytes_read,
-                profile.bytes_written,
+                profile.bytes_read + kept,
+                written,
                 profile.bytes_spilled,
                 operators=profile.operators if self.measured else (),
             )
         )
 
     def finished(
-        self, began: float, outputs: Sequence[WrittenFile], kept: Sequence[WrittenFile]
+        self,
+        began: float,
+        outputs: Sequence[WrittenFile],
+        kept: Sequence[WrittenFile],
+        counters: Mapping[str, int],
     ) -> RunReport:
-        """What the run did since `began`; `kept` are outputs that were there already."""
+        """What the run did since `began`; `kept` are outputs that were there already.
+
+        `counters` are others than those that every run has.
+        """
         from zql.execution.report import RunReport
 
-        is_query = isinstance(self.plan.stages[-1].sink, Collect)
-        rows = self.reports[-1].rows if is_query else sum(f.rows for f in [*outputs, *kept])
         counters = {
+            **counters,
             "records_in": sum(report.records_in for report in self.reports),
-            "records_out": rows,
+            "records_out": sum(file.rows for file in [*outputs, *kept]),
             "records_written": sum(file.rows for file in outputs),
             "bytes_written": sum(file.bytes for file in outputs),
             "records_kept": sum(file.rows for file in kept),

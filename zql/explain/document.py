@@ -11,11 +11,21 @@ from typing import Any
 from zql.errors import masked
 from zql.explain.labels import inputs, label, word
 from zql.explain.notes import Note
-from zql.explain.text import is_sharded, passes_on, shown_name, step_sql
+from zql.explain.text import is_sharded, outputs, passes_on, shown_columns, step_sql
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
-from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
+from zql.physical.plan import (
+    CallPython,
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    RunSql,
+    Stage,
+    StoreTable,
+    WriteFiles,
+)
 from zql.tree import walk
 
 VERSION = 1
@@ -29,11 +39,12 @@ def syntax_document(text: str) -> Document:
 
 
 def logical_document(plan: lp.LogicalPlan) -> Document:
-    """The bound plan as a tree, and the query's columns."""
-    columns = [
-        {"name": shown_name(plan, i), "type": c.type} for i, c in enumerate(plan.columns)
+    """The bound plan as a tree, and the columns of each of the query's outputs."""
+    shown = [
+        [{"name": name, "type": type_} for name, type_ in shown_columns(output)]
+        for output in outputs(plan)
     ]
-    return _document("logical", plan=_node(plan), columns=columns)
+    return _document("logical", plan=_node(plan), outputs=shown)
 
 
 def trace_document(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> Document:
@@ -167,6 +178,10 @@ def _sink(stage: Stage) -> Document:
                 "options": {name: _plain(value) for name, value in sink.options},
                 "columns": list(sink.names),
             }
+        case Drop(counter=counter):
+            return {"kind": "drop", "counter": counter or None}
+        case StoreTable() as table:
+            return {"kind": "table", "table": table.table, "columns": list(table.names)}
 
 
 def _plain(value: object) -> Any:

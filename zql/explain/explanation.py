@@ -22,12 +22,12 @@ from zql.explain.text import logical_text, stages_text, trace_text
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
 from zql.physical.plan import PhysicalPlan
+from zql.syntax.keywords import EXPLAIN_FORMATS, EXPLAIN_LEVELS
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
 
-LEVELS = ("SYNTAX", "LOGICAL", "TRACE", "STAGES", "ANALYZE")
-FORMATS = ("TEXT", "JSON", "MERMAID")
+LEVELS, FORMATS = EXPLAIN_LEVELS, EXPLAIN_FORMATS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zql.explain.document import Document, sql_label
 from zql.explain.labels import word
 from zql.explain.text import branch, sink_line, stage_kind
-from zql.physical.plan import Collect, PhysicalPlan, RunSql, Stage
+from zql.physical.plan import PhysicalPlan, RunSql, Stage
 
 if TYPE_CHECKING:
     from zql.execution.profile import OperatorCount
@@ -23,6 +23,13 @@ def by_stage(plan: PhysicalPlan, report: RunReport) -> list[tuple[Stage, StageRe
         mine = [r for r in report.stages if r.id == stage.id]
         found.append((stage, _added(mine) if mine else None))
     return found
+
+
+def rows_out(plan: PhysicalPlan, report: RunReport) -> int:
+    """Rows of the outputs, those that a measured query throws away among them."""
+    outputs = {stage.id for stage in plan.outputs}
+    found = by_stage(plan, report)
+    return sum(r.rows for stage, r in found if r is not None and stage.id in outputs)
 
 
 def _added(reports: Sequence[StageReport]) -> StageReport:
@@ -53,6 +60,7 @@ def with_figures(document: Document, plan: PhysicalPlan, report: RunReport) -> D
         "total": {
             "seconds": round(report.elapsed, 6),
             **report.counters,
+            "records_out": rows_out(plan, report),
             "bytes_spilled": sum(r.bytes_spilled for r in report.stages),
         },
         "outputs": [{"path": f.path, "rows": f.rows, "bytes": f.bytes} for f in report.outputs],
@@ -100,7 +108,7 @@ def _operator(operator: OperatorCount) -> Document:
 
 def analyzed_text(plan: PhysicalPlan, report: RunReport) -> str:
     """Each stage with a table of its steps or operators, and the sums."""
-    here = isinstance(plan.stages[-1].sink, Collect)
+    here = not plan.writes
     parts = []
     for stage, measured in by_stage(plan, report):
         lines = [f"Stage {stage.id}: {stage_kind(stage, here)}"]
@@ -111,7 +119,7 @@ def analyzed_text(plan: PhysicalPlan, report: RunReport) -> str:
         else:
             lines.append("  (not run: its outputs were there)")
         parts.append("\n".join([*lines, f"  {sink_line(stage)}"]))
-    return "\n\n".join([*parts, _sums(report)])
+    return "\n\n".join([*parts, _sums(plan, report)])
 
 
 def _operator_rows(report: StageReport) -> list[tuple[str, ...]]:
@@ -132,7 +140,7 @@ def _operator_lines(operator: OperatorCount) -> list[tuple[str, tuple[str, ...]]
         seconds(operator.seconds),
     )
     detail = f" {_short(operator.detail)}" if operator.detail else ""
-    lines = [(f"{operator.name}{detail}", cells)]
+    lines: list[tuple[str, tuple[str, ...]]] = [(f"{operator.name}{detail}", cells)]
     for i, below in enumerate(operator.inputs):
         found = _operator_lines(below)
         texts = branch([text for text, _ in found], last=i == len(operator.inputs) - 1)
@@ -176,9 +184,9 @@ def _stage_sums(report: StageReport) -> str:
     return f"{', '.join(parts)}; {seconds(report.seconds)} s"
 
 
-def _sums(report: RunReport) -> str:
+def _sums(plan: PhysicalPlan, report: RunReport) -> str:
     counters = report.counters
-    parts = [f"{counters['records_in']:,} rows read", f"{counters['records_out']:,} rows out"]
+    parts = [f"{counters['records_in']:,} rows read", f"{rows_out(plan, report):,} rows out"]
     if report.outputs:
         count = len(report.outputs)
         total = size(sum(f.bytes for f in report.outputs))

@@ -28,7 +28,7 @@ def _own(plan: lp.LogicalPlan) -> list[Node]:
     return found
 
 
-def label(plan: lp.LogicalPlan) -> str:
+def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for each operator
     """An operator in a line, with what it works on."""
     match plan:
         case lp.Scan():
@@ -72,6 +72,12 @@ def label(plan: lp.LogicalPlan) -> str:
             return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
+        case lp.Finish():
+            return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
+        case lp.Store():
+            return f"Store {plan.table}: {', '.join(plan.names)}"
+        case lp.Common() | lp.CommonRows():
+            return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
 
@@ -157,6 +163,8 @@ _WORDS: tuple[tuple[type, str], ...] = (
     (lp.Unnest, "UNNEST"),
     (lp.Write, "WRITE"),
     (lp.Query, "the result"),
+    (lp.Finish, "FINISH"),
+    (lp.Store, "CREATE TABLE"),
 )
 
 
@@ -175,6 +183,8 @@ def word(plan: lp.LogicalPlan) -> str:
             return plan.name
         case lp.MemoryScan():
             return plan.key
+        case lp.Common() | lp.CommonRows():
+            return f"the rows of {plan.name}"
         case _:
             found = (name for kind, name in _WORDS if isinstance(plan, kind))
             return next(found, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(plan).__name__).upper())

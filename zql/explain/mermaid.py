@@ -29,7 +29,7 @@ def mermaid(document: Document) -> str:
             chart.group("bound", lambda: chart.tree(document["plan"]))
             for number, rewrite in enumerate(document["rewrites"], 1):
                 title = f"{number}. {rewrite['rule']}"
-                chart.group(title, lambda plan=rewrite["plan"]: chart.tree(plan))  # type: ignore[misc]
+                chart.group(title, lambda plan=rewrite["plan"]: chart.tree(plan))
         case _:
             chart.stages(document["stages"])
     return "\n".join(["flowchart TD", *chart.lines])
@@ -55,7 +55,7 @@ class _Chart:
         name = f"n{self._count}"
         text = "<br/>".join(escaped(line) for line in lines if line)
         self.lines.append(f'{self._indent}{name}["{text}"]')
-        self.lines += [f"{self._indent}{input} --> {name}" for input in inputs]
+        self.lines += [f"{self._indent}{before} --> {name}" for before in inputs]
         return name
 
     def group(self, title: str, draw: object) -> None:
@@ -111,4 +111,7 @@ def _figures(stage: Document) -> str:
 def _sink(sink: Document) -> str:
     if sink["kind"] == "write":
         return f"write {sink['uri']}"
-    return "keep for later stages" if sink["kind"] == "keep" else "result"
+    if sink["kind"] == "table":
+        return f"table {sink['table']}"
+    kinds = {"keep": "keep for later stages", "drop": "drop the rows", "result": "result"}
+    return kinds[sink["kind"]]

@@ -6,23 +6,25 @@ anything: the rules do, and `zql/optimizer/rules` has their reasons in full.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from zql.explain.labels import word, written
 from zql.explain.stays import why_filter_stays, why_limit_stays
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.optimizer.facts import conjuncts
-from zql.optimizer.rules.keep_row_order import sees_order
+from zql.optimizer.facts import conjuncts, has_window
+from zql.optimizer.optimizer import Rewrite
+from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
+from zql.optimizer.rules.keep_row_order import keep_row_order, sees_order
 from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
 from zql.tree import children, walk
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that was done or not. `kind` is pushed, stays, pruned, handed, fused, stage, order
-    or off; `line` is the line of the script that it is about.
+    """One thing that was done or not. `kind` is pushed, stays, pruned, handed, fused, stage,
+    shared, order or off; `line` is the line of the script that it is about.
     """
 
     kind: str
@@ -37,15 +39,20 @@ class Note:
 
 def notes_of(
     bound: lp.LogicalPlan,
+    trace: Sequence[Rewrite],
     optimized: lp.LogicalPlan,
     stages: PhysicalPlan,
     unfused: PhysicalPlan,
     disabled: Collection[str] = (),
 ) -> tuple[Note, ...]:
     """All notes on a query, in the order of kinds; each text once."""
+    # Before that rule Python calls stand in expressions, and nothing has moved yet.
+    isolated = [r.plan for r in trace if r.rule == isolate_python_calls.__name__]
+    # What that rule adds is in nobody's way: it runs last.
+    moved = [bound, *(r.plan for r in trace if r.rule != keep_row_order.__name__)][-1]
     found = [
-        *_pushed(bound, optimized),
-        *_stays(optimized),
+        *_pushed(isolated[0] if isolated else bound, moved),
+        *_stays(moved),
         *_pruned(bound, optimized),
         *_handed(optimized),
         *_fused(stages, unfused),
@@ -88,12 +95,12 @@ def _chain(plan: lp.LogicalPlan) -> list[str]:
 
 def _pushed(bound: lp.LogicalPlan, optimized: lp.LogicalPlan) -> Iterator[Note]:
     before, after = _conditions(bound), _conditions(optimized)
-    for key, (part, input) in before.items():
+    for key, (part, below) in before.items():
         if key not in after:
             continue
         _, now = after[key]
         left = _chain(now)
-        passed = [w for w in _chain(input) if w not in left]
+        passed = [w for w in _chain(below) if w not in left]
         if passed:
             to = f", to {word(now)}" if isinstance(now, lp.Scan | lp.MemoryScan) else ""
             text = f"the filter on {written(part)}, below {' and '.join(passed)}{to}"
@@ -166,15 +173,21 @@ def _fused(stages: PhysicalPlan, unfused: PhysicalPlan) -> Iterator[Note]:
 def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
     """Why a stage ends where it does."""
     for stage in stages.stages:
-        if not isinstance(stage.sink, Keep):
+        readers = [s for s in stages.stages if stage.id in s.inputs or _reads(s, stage)]
+        if not isinstance(stage.sink, Keep) or not readers:
             continue
-        reader = next((s for s in stages.stages if stage.id in s.inputs or _reads(s, stage)), None)
-        if reader is None:
+        reader = readers[0]
+        if readers[1:]:
+            numbers = " and ".join(str(r.id) for r in readers)
+            why = f"its rows are computed once, and read by the stages {numbers}"
+            yield Note("shared", f"stage {stage.id}: {why}")
             continue
         if _reads(reader, stage):
             calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
             names = ", ".join(dict.fromkeys(word(c) for c in calls))
             why = f"{names} in stage {reader.id} works on its rows in parts"
+        elif stage.limit is not None:
+            why = f"LIMIT in stage {reader.id} takes {stage.limit} rows, then no task is begun"
         else:
             why = f"{_consumer(reader, stage)} in stage {reader.id} needs all of its rows"
         yield Note("stage", f"stage {stage.id} ends here: {why}")
@@ -189,7 +202,9 @@ def _consumer(reader: Stage, stage: Stage) -> str:
     for node in walk(reader):
         below = [c for c in children(node) if isinstance(c, lp.StageResult)]
         if isinstance(node, lp.LogicalPlan) and any(b.stage == stage.id for b in below):
-            return word(node) if not isinstance(node, lp.Project) else "SQL"
+            if isinstance(node, lp.Project):
+                return "a window function" if any(map(has_window, node.assigns)) else "SQL"
+            return word(node)
     return "a subquery"
 
 

@@ -62,6 +62,8 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
             return _why_not_below_project(part, below)
         case lp.Apply():
             made = [c for c in below.calls if c.column.name in used]
+            if isinstance(part, ex.Column) and made:
+                return ""  # the call itself
             if made:
                 return "it uses its result" if len(below.calls) == 1 else "it uses their results"
             volatile = any(c.function.volatile for c in below.calls)

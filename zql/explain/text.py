@@ -9,20 +9,40 @@ from zql.explain.notes import Note
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
-from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
+from zql.physical.plan import (
+    CallPython,
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    RunSql,
+    Stage,
+    StoreTable,
+    WriteFiles,
+)
 from zql.physical.sql import indented, render
 from zql.tree import Node, walk
 
 
 def logical_text(plan: lp.LogicalPlan) -> str:
     """The bound plan, an operator a line, with its columns and their types."""
-    columns = ", ".join(f"{shown_name(plan, i)} {c.type}" for i, c in enumerate(plan.columns))
-    return "\n".join([*tree_lines(plan), f"columns: {columns}"])
+    lines = tree_lines(plan)
+    for output in outputs(plan):
+        named = (f"{name} {type_}" for name, type_ in shown_columns(output))
+        lines.append(f"columns: {', '.join(named)}")
+    return "\n".join(lines)
 
 
-def shown_name(plan: lp.LogicalPlan, index: int) -> str:
-    """The user's name of a column, where the plan knows it."""
-    return plan.names[index] if isinstance(plan, lp.Query | lp.Write) else plan.columns[index].name
+def outputs(plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, ...]:
+    """What a statement gives; a plan that is no whole statement gives itself."""
+    return lp.outputs_of(plan) if isinstance(plan, lp.Root) else (plan,)
+
+
+def shown_columns(plan: lp.LogicalPlan) -> list[tuple[str, str]]:
+    """Names and types of a plan's columns: the users' names, where the plan knows them."""
+    known = isinstance(plan, lp.Query | lp.Write | lp.Store)
+    names = plan.names if known else tuple(c.name for c in plan.columns)  # type: ignore[union-attr]
+    return [(name, c.type) for name, c in zip(names, plan.columns, strict=True)]
 
 
 def trace_text(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
@@ -38,7 +58,7 @@ def trace_text(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
 
 def stages_text(plan: PhysicalPlan, notes: Sequence[Note]) -> str:
     """Each stage: what is cut into tasks, its steps with their SQL and Python calls, its end."""
-    here = isinstance(plan.stages[-1].sink, Collect)
+    here = not plan.writes
     parts = ["\n".join(_stage(stage, here)) for stage in plan.stages]
     if notes:
         parts.append("\n".join(["Notes", *(f"  {note.kind}: {note.shown}" for note in notes)]))
@@ -121,6 +141,10 @@ def sink_line(stage: Stage) -> str:
             options = "".join(f", {name} {value}" for name, value in sink.options)
             head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options})"
             return f"{head}: {', '.join(sink.names)}"
+        case Drop(counter=counter):
+            return f"Drop the rows, count them as {counter}" if counter else "Drop the rows"
+        case StoreTable() as table:
+            return f"Keep as the table {table.table}: {', '.join(table.names)}"
 
 
 def stage_columns(stage: Stage) -> tuple[ex.Column, ...]:
@@ -133,8 +157,8 @@ def tree_lines(plan: lp.LogicalPlan) -> list[str]:
     """The operators, inputs below and drawn as branches; subqueries of expressions too."""
     lines = [label(plan)]
     below = inputs(plan)
-    for i, input in enumerate(below):
-        lines += branch(tree_lines(input), last=i == len(below) - 1)
+    for i, plan_below in enumerate(below):
+        lines += branch(tree_lines(plan_below), last=i == len(below) - 1)
     return lines
 
 

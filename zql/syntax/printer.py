@@ -74,8 +74,12 @@ def print_statement(statement: ast.Statement) -> str:
         case ast.AssertStatement(condition, message):
             said = f" AS {string_text(message)}" if message is not None else ""
             return f"ASSERT {expression_text(condition)}{said}"
-        case ast.Explain(query, level):
-            return f"EXPLAIN{'' if level == 'STAGES' else ' ' + level}\n{print_query(query)}"
+        case ast.Explain(query, level, format):
+            chosen = [] if level == "STAGES" else [level]
+            options = " ".join(["EXPLAIN", *chosen])
+            if format != "TEXT":
+                options = f"EXPLAIN ({', '.join([*chosen, f'FORMAT {format}'])})"
+            return f"{options}\n{print_query(query)}"
         case ast.Describe(query):
             return f"DESCRIBE\n{print_query(query)}"
         case ast.Declare(name, type, default):
