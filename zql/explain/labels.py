@@ -155,6 +155,7 @@ def _home(function: object) -> str:
 
 _WORDS: tuple[tuple[type, str], ...] = (
     (lp.Filter, "WHERE"),
+    (lp.Project, "computed columns"),
     (lp.Aggregate, "AGGREGATE"),
     (lp.Distinct, "DISTINCT"),
     (lp.DistinctOn, "DISTINCT ON"),

@@ -73,7 +73,8 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
         case lp.Limit():
             return "LIMIT counts the rows that come without it"
         case lp.Aggregate():
-            return "it is about groups"
+            on_keys = used <= {a.column.name for a in below.keys}
+            return "no rule moves conditions on keys" if on_keys else "it is about groups"
         case lp.DistinctOn():
             return "another row would be the first of its key"
         case lp.Distinct():
