@@ -410,14 +410,9 @@ class ScriptRun:
                 if kind == "view"
                 else "take another name",
             )
-        plan = bind(statement.query, self.catalog, self.declarations)
-        if lp.rows_of(plan) is None:
-            raise BindError(
-                "a view is one table: it cannot write or have several outputs",
-                code="P406",
-                span=statement.query.operators[-1].span or statement.query.span,
-                hint=f"leave that away here, and put it behind the view: FROM {name} |> ..",
-            )
+        # Bound as it will be where it is read: inside another query.
+        inner = ast.QuerySource(statement.query, span=statement.query.span)
+        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
         self.declarations.views[name] = statement
 
 
@@ -535,7 +530,7 @@ def _leaves(query: ast.Query) -> bool:
 
 @contextmanager
 def _call_places(plan: PhysicalPlan) -> Iterator[None]:
-    """Gives an error of a Python function the place of its call in the script."""
+    """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield
     except UdfError as error:
@@ -544,6 +539,12 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
                 name = re.escape(node.function.name)
                 named = re.match(rf"{name} |.*, while it called {name}\Z", error.message)
                 error.span = node.span if named else None
+        raise
+    except RunError as error:
+        if error.code == "R760" and error.span is None:
+            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
+            said = error.message.removeprefix("assertion failed: ")
+            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
 
 

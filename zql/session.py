@@ -38,6 +38,7 @@ from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
 from zql.physical.plan import Collect, Drop, PhysicalPlan
+from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
 from zql.script import Compiled, ScriptRun, StatementResult
@@ -374,8 +375,10 @@ class Session:
         if not isinstance(optimized, lp.Root):
             raise TypeError(optimized)
         unfused = split(optimized)
-        fused = fuse_steps(unfused) if fuse_steps.__name__ not in self.disabled else unfused
-        return Compiled(plan, optimized, rewrites, fused, unfused)
+        stages = fuse_steps(unfused) if fuse_steps.__name__ not in self.disabled else unfused
+        if share_groups.__name__ not in self.disabled:
+            stages = share_groups(stages)
+        return Compiled(plan, optimized, rewrites, stages, unfused)
 
     def catalog(
         self,
@@ -406,7 +409,7 @@ class Session:
         return self.runner().probe(function, self.compile(limited).stages, record, keywords)
 
 
-ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
+ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})
 """Every rule that can be switched off."""
 
 

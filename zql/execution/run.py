@@ -102,11 +102,11 @@ class Run:
         try:
             engine, select = native.select()
         except EngineError as error:
-            raise explained(native.placed(error), last) from None
+            raise self.explained(native.placed(error), last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
 
         def told(error: EngineError) -> ZqlError:
-            return explained(native.placed(error), last)
+            return self.explained(native.placed(error), last)
 
         return RowStream(engine, select, columns, stack, told)
 
@@ -127,7 +127,7 @@ class Run:
             try:
                 rows = native.drop()
             except EngineError as error:
-                raise explained(native.placed(error), stage) from None
+                raise self.explained(native.placed(error), stage) from None
         self.report(stage, 1, rows, began, native)
         return rows
 
@@ -146,11 +146,22 @@ class Run:
                 try:
                     files = tuple(native.keep(folder))
                 except EngineError as error:
-                    raise explained(error, stage) from None
+                    raise self.explained(error, stage) from None
             rows = sum(file.rows for file in files)
             self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
         self.results[stage.id] = files
         return files
+
+    def explained(self, error: EngineError, stage: Stage) -> ZqlError:
+        """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
+        found = explained(error, stage)
+        if found.code == "R760":
+            from zql.execution.asserts import row_of_failure
+
+            with self.native(stage) as native:
+                place = row_of_failure(error.message, stage, native)
+            found.notes += (f"on {place}",) if place else ()
+        return found
 
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""

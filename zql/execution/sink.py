@@ -17,7 +17,6 @@ from zql.storage.parquet_write import page_compression
 from zql.tree import node
 
 MODES = ("error", "overwrite", "append", "skip")
-MANIFEST = "_zql_manifest.json"
 _OWN_OPTIONS = {
     "format": "VARCHAR",
     "mode": "VARCHAR",

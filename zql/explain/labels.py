@@ -72,6 +72,15 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
+        case lp.Check():
+            said = f" says {_list(plan.payload)}" if plan.payload else ""
+            return f"Check {plan.condition.name}: {plan.text}{said}" + (
+                ", on all rows first" if plan.kept else ""
+            )
+        case lp.Shared():
+            return f"Shared {', '.join(name for name, _ in plan.tables)}"
+        case lp.SharedRows():
+            return f"SharedRows {plan.table}"
         case lp.Finish():
             return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
         case lp.Store():
@@ -164,6 +173,7 @@ _WORDS: tuple[tuple[type, str], ...] = (
     (lp.Unnest, "UNNEST"),
     (lp.Write, "WRITE"),
     (lp.Query, "the result"),
+    (lp.Check, "ASSERT"),
     (lp.Finish, "FINISH"),
     (lp.Store, "CREATE TABLE"),
 )

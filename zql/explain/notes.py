@@ -168,6 +168,11 @@ def _fused(stages: PhysicalPlan, unfused: PhysicalPlan) -> Iterator[Note]:
         count, now = _sql_steps(before), _sql_steps(stage)
         if now < count:
             yield Note("fused", f"stage {stage.id}: {count} steps of SQL into {now}")
+        for step in stage.steps:
+            if isinstance(step, RunSql) and isinstance(step.plan, lp.Shared):
+                names = " and ".join(word(table) for _, table in step.plan.tables)
+                text = f"stage {stage.id}: {names}, written more than once, is computed once"
+                yield Note("shared", text)
 
 
 def _cuts(stages: PhysicalPlan) -> Iterator[Note]:

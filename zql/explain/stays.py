@@ -68,6 +68,8 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
                 return "it uses its result" if len(below.calls) == 1 else "it uses their results"
             volatile = any(c.function.volatile for c in below.calls)
             return "that is VOLATILE, and is called for every row" if volatile else ""
+        case lp.Check():
+            return "every row is checked first"
         case lp.MapRows():
             return "it is about the rows that the function makes"
         case lp.Limit():
@@ -125,6 +127,8 @@ def may_stay(join: lp.Join, left: bool) -> bool:
 def why_limit_stays(limit: lp.Limit) -> str:
     """What keeps a LIMIT from moving down, where one might expect it; empty for nothing to tell."""
     match limit.input:
+        case lp.Check():
+            return "every row is checked first"
         case lp.Filter():
             return "it takes the first rows that pass"
         case lp.Unnest():

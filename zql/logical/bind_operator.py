@@ -48,6 +48,33 @@ def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...
     return scope.over(lp.Filter(scope.plan, predicate))
 
 
+def check(context: Context, scope: Scope, op: ast.Assert, outer: tuple[Scope, ...]) -> Scope:
+    """ASSERT: the same rows, all of which must hold it."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    condition = binder.boolean(binder.bind(op.condition), "ASSERT")
+    payload = tuple(binder.bind(e) for e in op.payload)
+    for expr in (condition, *payload):
+        call = first_aggregate(expr)
+        if call is not None:
+            raise BindError(
+                f"{call.name[-1]}(..) is an aggregate: ASSERT works row by row",
+                code="T309",
+                span=call.span,
+                hint="|> AGGREGATE first, or the statement ASSERT (FROM .. |> AGGREGATE ..) > 0",
+            )
+    types = binder.types((condition, *payload))
+    columns = tuple(context.names.column("check", t) for t in types)
+    made = tuple(lp.Assign(c, e) for c, e in zip(columns, (condition, *payload), strict=True))
+    passed = tuple(lp.Assign(c, c) for c in scope.kept_columns())
+    context.checks += 1
+    text = " ".join(op.condition.span.text.split()) if op.condition.span else "it"
+    plan = lp.Check(
+        lp.Project(scope.plan, passed + made), columns[0], columns[1:], text, context.checks,
+        span=op.span,
+    )  # fmt: skip
+    return scope.over(lp.Project(plan, passed))
+
+
 def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
     """The scope without the named columns."""
     gone: set[str] = set()

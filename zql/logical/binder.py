@@ -83,6 +83,7 @@ class _Binder:
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        context = self.context
         for place, op in enumerate(operators):
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
@@ -95,6 +96,7 @@ class _Binder:
                         span=following[0].span,
                     )
                 return None
+            context.note_gone(scope.names, after.names, op.span)
             scope = after
         return scope
 
@@ -117,7 +119,9 @@ class _Binder:
             case ast.If():
                 return self.pipeline(scope, branches.chosen(context, op))
             case ast.Finish():
-                context.outputs.append(lp.Finish(scope.plan))
+                columns = tuple(dict.fromkeys(v.column for v in scope.visible))
+                plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
+                context.outputs.append(lp.Finish(plan))
                 return None
             case ast.StoreTable():
                 context.outputs.append(operators.store(context, scope, op))
@@ -173,11 +177,9 @@ class _Binder:
         """The scope behind operators that give rows to what is around them."""
         for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
-            before = scope
-            scope = after if after is not None else self.recovered(scope, op)
-            if op.span is not None:
-                gone = dict.fromkeys(set(before.names) - set(scope.names), op.span)
-                self.context.gone.update(gone)
+            after = after if after is not None else self.recovered(scope, op)
+            self.context.note_gone(scope.names, after.names, op.span)
+            scope = after
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -190,7 +192,9 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+    def operator(  # noqa: C901, PLR0912 - one case for each operator
+        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
+    ) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
         check_hints(context, op)
@@ -203,6 +207,8 @@ class _Binder:
                 return extend(context, scope, op, outer)
             case ast.Set():
                 return set_columns(context, scope, op, outer)
+            case ast.Assert():
+                return operators.check(context, scope, op, outer)
             case ast.Drop():
                 return operators.drop(context, scope, op)
             case ast.Rename():

@@ -52,11 +52,17 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    checks: int = 0
     views_open: tuple[str, ...] = ()
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
     only_named: bool = True
     columns: frozenset[str] | None = None
+
+    def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
+        """Remembers which names an operator has left out, for those who look for them later."""
+        if span is not None:
+            self.gone.update(dict.fromkeys(set(before) - set(after), span))
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
