@@ -170,7 +170,7 @@ def _fused(stages: PhysicalPlan, unfused: PhysicalPlan) -> Iterator[Note]:
             yield Note("fused", f"stage {stage.id}: {count} steps of SQL into {now}")
         for step in stage.steps:
             if isinstance(step, RunSql) and isinstance(step.plan, lp.Shared):
-                names = " and ".join(word(table) for _, table in step.plan.tables)
+                names = " and ".join(dict.fromkeys(word(table) for _, table in step.plan.tables))
                 text = f"stage {stage.id}: {names}, written more than once, is computed once"
                 yield Note("shared", text)
 
@@ -183,8 +183,8 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             continue
         reader = readers[0]
         if readers[1:]:
-            numbers = " and ".join(str(r.id) for r in readers)
-            why = f"its rows are computed once, and read by the stages {numbers}"
+            *most, last = (str(r.id) for r in readers)
+            why = f"its rows are computed once, and read by the stages {', '.join(most)} and {last}"
             yield Note("shared", f"stage {stage.id}: {why}")
             continue
         if _reads(reader, stage):
@@ -195,6 +195,8 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             why = f"LIMIT in stage {reader.id} takes {stage.limit} rows, then no task is begun"
         else:
             why = f"{_consumer(reader, stage)} in stage {reader.id} needs all of its rows"
+            if _consumer(reader, stage) in ("WHERE", "SQL", "UNNEST"):
+                why = f"its rows are computed once, before stage {reader.id} reads them"
         yield Note("stage", f"stage {stage.id} ends here: {why}")
 
 
