@@ -246,6 +246,7 @@ class _Binder:
                     f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
+                    hint="put it behind the statement that reads this",
                 )
             case _:
                 raise not_yet(op)
