@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from interpreter import (
     FUNCTIONS,
     Aggregate,
+    Check,
     Count,
     Distinct,
     DistinctOn,
@@ -30,6 +31,7 @@ from interpreter import (
     SetSum,
     Sort,
     Swap,
+    Switch,
     Undefined,
     UnionAll,
     UnionDistinct,
@@ -61,6 +63,8 @@ ALPHABET = (
     PythonSet(),
     PythonWhere(),
     FlatMap(),
+    Switch(),
+    Check(),
 )
 
 MOVED = (
