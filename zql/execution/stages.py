@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from zql.errors import ZqlError
 from zql.execution.engine import EngineError
+from zql.execution.wording import worded
 from zql.expr.expression import Column
 from zql.logical.plan import StageResult
 from zql.physical.plan import CallPython, Keep, RunSql, Stage
@@ -33,7 +34,9 @@ def kept_stage(stage: Stage) -> Stage:
 
 
 def explained(error: EngineError, stage: Stage) -> ZqlError:
-    """What DuckDB's failure means: the place in a file, when a reader failed on it."""
+    """What DuckDB's failure means: an assertion's, or the place in a file that it cannot read."""
+    from zql.execution.asserts import assert_failure
     from zql.execution.task import read_failure
 
-    return read_failure(error, stage, None) or error
+    found = assert_failure(error.message, stage) or read_failure(error, stage, None)
+    return found or worded(error)

@@ -18,13 +18,14 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
-from zql.execution.stages import columns_of, explained, is_python, kept_stage, reading
+from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
+from zql.schema import DataType
 from zql.storage import registry, threads
 from zql.storage.format import WrittenFile
 
@@ -73,17 +74,8 @@ def write(run: Run) -> RunReport:
         for writing, (new, old) in zip(writings.values(), published, strict=True)
         for file in sorted([*new, *old], key=writing.place_of)
     ]
-    counters |= {
-        "records_in": sum(report.records_in for report in run.reports),
-        "records_out": sum(file.rows for file in [*outputs, *kept]),
-        "records_written": sum(file.rows for file in outputs),
-        "bytes_written": sum(file.bytes for file in outputs),
-        "records_kept": sum(file.rows for file in kept),
-        "tasks": sum(report.tasks for report in run.reports),
-        "retries": run.host.take_retries(),
-        "python_calls": sum(s.calls for report in run.reports for s in report.steps),
-    }
-    return RunReport(tuple(ordered), counters, tuple(run.reports), time.perf_counter() - began)
+    report = run.finished(began, outputs, kept, counters)
+    return replace(report, outputs=tuple(ordered))
 
 
 class WriteRun:
@@ -102,6 +94,7 @@ class WriteRun:
         self._publisher = Publisher(self._target, plan, staging, options)
         self._publisher.check()
         self._waiting: Waiting = ([], [])
+        self._columns: list[tuple[str, DataType]] = []
 
     def __enter__(self) -> WriteRun:
         return self
@@ -115,11 +108,13 @@ class WriteRun:
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
+        types = (column.type for column in columns_of(stage))
+        self._columns = list(zip(self._sink.names, types, strict=True))
         try:
             python = is_python(stage)
             self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
         except EngineError as error:
-            raise explained(error, stage) from None
+            raise self._run.explained(error, stage) from None
         except RunError as error:
             if error.code == "R751":
                 names = [f.name for s in self._run.plan.stages for f in functions_of(s)]
@@ -129,7 +124,7 @@ class WriteRun:
     def publish(self) -> Written:
         """Gives the finished files their names."""
         files, kept = self._waiting
-        published = self._publisher.publish(files, kept)
+        published = self._publisher.publish(files, kept, self._columns)
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
 
@@ -190,7 +185,7 @@ class WriteRun:
                 return _waiting([], list(kept.values()))
             began = time.perf_counter()
             file = self._whole(stage, native, path)
-            self._run.report(stage, "native", 1, file.rows, began, native.records_in)
+            self._run.report(stage, 1, file.rows, began, native, file.bytes)
             return _waiting([(path, file)])
 
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
@@ -229,7 +224,7 @@ class WriteRun:
         calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
         files = native.write_parts(calls)
         rows = sum(file.rows for file in files)
-        self._run.report(stage, "native", len(calls), rows, began, native.records_in)
+        self._run.report(stage, len(calls), rows, began, native, sum(f.bytes for f in files))
         return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
     def _splits(self, scan: Scan) -> list[Input]:
@@ -250,7 +245,8 @@ class WriteRun:
         outputs = [self._output(path) for path in paths]
         with self._run.native(reading(stage)) as native:
             files = native.write_cuts(outputs, self._run.results[stage.id])
-        self._run.report(stage, "native", shards, sum(f.rows for f in files), began)
+        rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
+        self._run.report(stage, shards, rows, began, native, size)
         return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------

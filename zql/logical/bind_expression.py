@@ -13,7 +13,7 @@ from zql.logical.context import UNKNOWN, Context, type_error, unknown
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.source import Span
-from zql.tree import map_children, walk
+from zql.tree import Node, map_children, walk
 
 _COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
 _SESSION_CONSTANTS = {
@@ -35,6 +35,8 @@ class ExpressionBinder:
     windows: Mapping[str, ex.Window] = field(default_factory=dict)
     siblings: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
+    grouped: bool = False
+    """Whether rows are being grouped, so that `grouping(..)` has a meaning."""
 
     @property
     def scope(self) -> Scope:
@@ -140,7 +142,7 @@ class ExpressionBinder:
             f'"{name}" is ambiguous: {origins}',
             code="N202",
             span=span,
-            hint="write the table's alias before the name, or the name in its exact case"
+            hint="write " + " or ".join(f"{v.origin}.{v.name}" for v in found)
             if all(v.origin for v in found)
             else "give each table an alias with AS, and write it before the name",
         )
@@ -152,20 +154,48 @@ class ExpressionBinder:
 
     def not_found(self, name: ex.Name) -> BindError:
         first = name.parts[0]
-        alias = self.scope.alias(first)
-        if alias is not None and len(name.parts) > 1:
-            return unknown("column", name.parts[1], [v.name for v in alias], name.span)
+        if len(name.parts) > 1:
+            return self.no_path(name)
         error = unknown("column", first, list(self.scope.names), name.span)
         error.label = "not a column here"
-        near_alias = [a for a, _ in self.scope.aliases]
-        if len(name.parts) > 1 and first in self.context.declarations.modules:
-            error.hint = f"call the function: {'.'.join(name.parts)}(..)"
-        elif any(s.casefold() == first.casefold() for s in self.siblings):
+        if any(s.casefold() == first.casefold() for s in self.siblings):
             error.hint = f'"{first}" is made by this same operator: use it in another |> EXTEND'
         elif name.quoted and name.quoted[0]:
             error.hint = error.hint or f"text needs single quotes: '{first}'"
-        elif len(name.parts) > 1 and near_alias:
-            error.notes += (f"tables here: {', '.join(near_alias)}",)
+        gone = self.context.gone.get(first)
+        if gone is not None:
+            word = gone.text.split(None, 1)[0].upper()
+            error.notes += (f'{word} on line {gone.line} has left "{first}" out',)
+        return error
+
+    def no_path(self, name: ex.Name) -> BindError:
+        """The error of `a.b`: of a table that lacks the column, or of no table and no column."""
+        first, second = name.parts[:2]
+        alias = next((a for s in self.scopes if (a := s.alias(first)) is not None), None)
+        added = bool(matching(self.scope.visible, second))
+        if alias is not None:
+            error = unknown("column", second, [v.name for v in alias if not v.hidden], name.span)
+            error.label = f'not a column of "{first}"'
+            if added:
+                error.hint = f'"{second}" came later than the alias: write it without "{first}."'
+            return error
+        if first in self.context.declarations.modules:
+            text = ".".join(name.parts)
+            return BindError(
+                f"{text} is a Python function, and no column",
+                code="N201",
+                span=name.span,
+                hint=f"call it: {text}(..)",
+            )
+        error = unknown("table or column", first, list(self.scope.names), name.span)
+        error.notes = (f"columns here: {', '.join(self.scope.names[:12])}",)
+        aliases = [a for a, _ in self.scope.aliases]
+        if aliases:
+            error.notes += (f"tables here: {', '.join(aliases)}",)
+        if added:
+            error.hint = f'write "{second}" alone' + (
+                f", or {aliases[0]}.{second}" if len(aliases) == 1 else ""
+            )
         return error
 
     def parameter(self, parameter: ex.Parameter) -> ex.Expr:
@@ -202,12 +232,26 @@ class ExpressionBinder:
         facts = self.context.catalog.function(name.lower())
         if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
+        if facts is None and name.lower() in ("grouping", "grouping_id"):
+            return self.grouping(call)
         bound = map_children(replace(call, window=self.window(call.window)), self._child)
         if facts is None:
             return bound
         aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds
         bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
         return self.compensated(bound) if name.lower() in _COMPENSATED else bound
+
+    def grouping(self, call: ex.Call) -> ex.Call:
+        """`grouping(key, ..)`, of which `grouping_id` is another name."""
+        if not self.grouped:
+            raise BindError(
+                f"{call.name[0]}(..) says which keys a row is grouped by: it stands in AGGREGATE",
+                code="T329",
+                span=call.span,
+                hint="|> AGGREGATE grouping(key) AS name GROUP BY ROLLUP(key)",
+            )
+        bound = map_children(replace(call, name=("grouping",)), self._child)
+        return replace(bound, aggregate=True)
 
     def compensated(self, call: ex.Call) -> ex.Call:
         """`sum` and `avg` of floats as DuckDB's forms that lose no small numbers beside large."""
@@ -232,6 +276,7 @@ class ExpressionBinder:
             "struct_extract",
             "row",
             "grouping",
+            "grouping_id",
             "unnest",
             "position",
             "overlay",
@@ -307,6 +352,7 @@ class ExpressionBinder:
                 "aggregates",
                 code="T305",
                 span=call.span,
+                hint="aggregate its results instead: |> EXTEND the call first, then |> AGGREGATE",
             )
         args, keywords = bind_arguments(self, call.args, function, call.span)
         if any(isinstance(n, ex.Variable) for a in args for n in walk(a)):
@@ -326,13 +372,7 @@ class ExpressionBinder:
                 f"{function.name} is declared to return {function.returns}, which is no type",
                 code="T323",
                 span=call.span,
-            )
-        if not function.returns:
-            raise BindError(
-                f"{function.name} gives records: call it with MAP or FLATMAP",
-                code="T306",
-                span=call.span,
-                hint=f"|> FLATMAP {'.'.join(call.name)}",
+                hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
             )
         return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
 
@@ -442,18 +482,27 @@ class ExpressionBinder:
 
         Each expression that DuckDB refuses is reported with the smallest part that it refuses.
         """
-        known = [not self.touches_unknown(e) for e in exprs]
-        asked = [e for e, k in zip(exprs, known, strict=True) if k]
+        asks = [not isinstance(e, ex.Column) and not self.touches_unknown(e) for e in exprs]
+        asked = [e for e, ask in zip(exprs, asks, strict=True) if ask]
         try:
-            found = list(self.context.types(asked))
+            found = list(self.asked(asked))
         except TypeProblem:
             found = [self.type_or_report(e) for e in asked]
         answers = iter(found)
-        return tuple(next(answers) if k else UNKNOWN for k in known)
+        return tuple(
+            next(answers) if ask else e.type if isinstance(e, ex.Column) else UNKNOWN
+            for e, ask in zip(exprs, asks, strict=True)
+        )
+
+    def asked(self, exprs: Sequence[ex.Expr]) -> tuple[str, ...]:
+        """The catalog's answer; `grouping(..)` has a type only where there are groups."""
+        if self.grouped:
+            exprs = [_without_grouping(e) for e in exprs]
+        return self.context.types(exprs)
 
     def type_or_report(self, expr: ex.Expr) -> str:
         try:
-            return self.context.types((expr,))[0]
+            return self.asked((expr,))[0]
         except TypeProblem as problem:
             self.context.errors.append(self.located(expr, problem))
             return UNKNOWN
@@ -464,7 +513,7 @@ class ExpressionBinder:
             if not isinstance(part, ex.Expr) or not stands_alone(part):
                 continue
             try:
-                self.context.types((part,))
+                self.asked((part,))
             except TypeProblem as inner:
                 if isinstance(part, ex.FieldAccess):
                     return self.no_field(part, expr.span)
@@ -490,7 +539,10 @@ class ExpressionBinder:
         return any(isinstance(n, ex.Column) and n.type == UNKNOWN for n in walk(expr))
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
-        """A bound predicate; anything but BOOLEAN is an error."""
+        """A bound predicate; anything but BOOLEAN is an error, and so is `= NULL`."""
+        self.no_null_comparison(expr)
+        if compares_alike(expr):
+            return expr
         type_ = self.types((expr,))[0]
         if type_ not in ("BOOLEAN", UNKNOWN, '"NULL"', "NULL"):
             hint = "compare it with something, or CAST it to BOOLEAN"
@@ -500,6 +552,53 @@ class ExpressionBinder:
                 f"{what} needs a BOOLEAN, this is {type_}", code="T302", span=expr.span, hint=hint
             )
         return expr
+
+    def no_null_comparison(self, predicate: ex.Expr) -> None:
+        """Reports comparisons with a NULL that is written out: no row could pass them."""
+        todo = [predicate]
+        while todo:
+            expr = todo.pop()
+            match expr:
+                case ex.Logical():
+                    todo += reversed(expr.operands)
+                case ex.Unary(op="NOT"):
+                    todo.append(expr.operand)
+                case ex.Binary(op="=" | "==" | "<>" | "!="):
+                    sides = (expr.left, expr.right)
+                    if any(_is_null(s) for s in sides):
+                        other = next((s for s in sides if not _is_null(s)), expr.left)
+                        self.context.errors.append(_null_comparison(expr, other))
+                case _:
+                    pass
+
+
+def _is_null(expr: ex.Expr) -> bool:
+    """Whether it is the word NULL; a parameter may have the value and mean it."""
+    word = expr.span.text.upper() if expr.span else ""
+    return isinstance(expr, ex.Literal) and expr.value is None and word == "NULL"
+
+
+def _null_comparison(expr: ex.Binary, other: ex.Expr) -> BindError:
+    equal = expr.op in ("=", "==")
+    name = other.span.text if other.span else ".."
+    return BindError(
+        f"a comparison with NULL is never true, whatever {name} is",
+        code="T322",
+        span=expr.span,
+        hint=f"write {name} IS {'' if equal else 'NOT '}NULL",
+    )
+
+
+def is_grouping(node: Node) -> bool:
+    """Whether it is a bound `grouping(..)`."""
+    return isinstance(node, ex.Call) and node.aggregate and node.name == ("grouping",)
+
+
+def _without_grouping(expr: ex.Expr) -> ex.Expr:
+    def visit(node: Node) -> Node:
+        return ex.Cast(ex.Literal(0), "BIGINT") if is_grouping(node) else map_children(node, visit)
+
+    return visit(expr)  # type: ignore[return-value]
 
 
 _KINDS = {
@@ -519,6 +618,19 @@ def kind_of(type: str) -> str:
         return "list"
     name = type.split("(", maxsplit=1)[0]
     return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
+
+
+_COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">="})
+
+
+def compares_alike(expr: ex.Expr) -> bool:
+    """Whether it only compares columns of one type, as joins do: DuckDB need not be asked."""
+    if isinstance(expr, ex.Logical):
+        return all(compares_alike(e) for e in expr.operands)
+    if not isinstance(expr, ex.Binary) or expr.op not in _COMPARISONS:
+        return False
+    a, b = expr.left, expr.right
+    return isinstance(a, ex.Column) and isinstance(b, ex.Column) and a.type == b.type != UNKNOWN
 
 
 def stands_alone(expr: ex.Expr) -> bool:
@@ -546,17 +658,24 @@ def bind_arguments(
     taken = len(positional) + (1 if record and not positional else 0)
     if taken > len(parameters) and not variadic:
         raise BindError(
-            f"{function.name} takes {len(parameters)} arguments, {taken} are given",
+            f"{function.name} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
+            f"{taken} are given",
             code="T307",
             span=span,
+            hint=f"parameters: {', '.join(p.name for p in parameters) or 'none'}",
         )
     names = [p.name for p in parameters]
     for argument in named:
         if argument.name not in names and not variadic:
-            raise unknown("parameter", argument.name, names, argument.span or span, "N206")
+            error = unknown("parameter", argument.name, names, argument.span or span, "N206")
+            error.notes = (f"parameters of {function.name}: {', '.join(names) or 'none'}",)
+            raise error
         if argument.name in names[:taken]:
             raise BindError(
-                f'"{argument.name}" is given twice', code="N206", span=argument.span or span
+                f'"{argument.name}" is given twice',
+                code="N206",
+                span=argument.span or span,
+                hint="its place among the arguments gives it a value already",
             )
     given = {a.name for a in named} | set(names[:taken])
     missing = [p.name for p in parameters if p.required and p.name not in given]

@@ -14,7 +14,10 @@ from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
@@ -56,7 +59,9 @@ class _Binder:
         except Interrupted:
             raise
         except ZqlError as error:
-            self.context.errors.append(error)
+            # What the last operator would have mended is no mistake of its own.
+            if error.code not in _OF_THE_WHOLE or not self.context.errors:
+                self.context.errors.append(error)
         errors = _distinct_errors(self.context.errors)
         if len(errors) == 1:
             raise errors[0]
@@ -80,6 +85,7 @@ class _Binder:
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        context = self.context
         for place, op in enumerate(operators):
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
@@ -92,6 +98,7 @@ class _Binder:
                         span=following[0].span,
                     )
                 return None
+            context.note_gone(scope.names, after.names, op.span)
             scope = after
         return scope
 
@@ -114,7 +121,9 @@ class _Binder:
             case ast.If():
                 return self.pipeline(scope, branches.chosen(context, op))
             case ast.Finish():
-                context.outputs.append(lp.Finish(scope.plan))
+                columns = tuple(dict.fromkeys(v.column for v in scope.visible))
+                plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
+                context.outputs.append(lp.Finish(plan))
                 return None
             case ast.StoreTable():
                 context.outputs.append(operators.store(context, scope, op))
@@ -157,7 +166,7 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        columns = named_columns(query, self.context.declarations.modules)
+        columns = named_columns(query)
         return bind_items(self.context, query.items, outer, columns)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
@@ -170,7 +179,9 @@ class _Binder:
         """The scope behind operators that give rows to what is around them."""
         for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
-            scope = after if after is not None else self.recovered(scope, op)
+            after = after if after is not None else self.recovered(scope, op)
+            self.context.note_gone(scope.names, after.names, op.span)
+            scope = after
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -183,9 +194,12 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+    def operator(  # noqa: C901, PLR0912 - one case for each operator
+        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
+    ) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
+        check_hints(context, op)
         match op:
             case ast.Where():
                 return operators.where(context, scope, op, outer)
@@ -195,12 +209,16 @@ class _Binder:
                 return extend(context, scope, op, outer)
             case ast.Set():
                 return set_columns(context, scope, op, outer)
+            case ast.Assert():
+                return operators.check(context, scope, op, outer)
             case ast.Drop():
                 return operators.drop(context, scope, op)
             case ast.Rename():
                 return operators.rename(context, scope, op)
             case ast.As():
                 return scope.with_alias(op.alias.text)
+            case ast.Aggregate() if has_grouping_sets(op):
+                return aggregate_sets(context, scope, op, outer)
             case ast.Aggregate():
                 return aggregate(context, scope, op, outer)
             case ast.Distinct():
@@ -226,15 +244,23 @@ class _Binder:
                 return branches.merged(context, sides, spans, op)
             case ast.DescribeRows():
                 return branches.described(context, scope)
+            case ast.Pivot():
+                return pivot(context, scope, op, outer)
+            case ast.Unpivot():
+                return unpivot(context, scope, op)
             case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
                 word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(
                     f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
+                    hint="put it behind the statement that reads this",
                 )
             case _:
                 raise not_yet(op)
+
+
+_OF_THE_WHOLE = ("N208", "N218")
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:

@@ -8,27 +8,36 @@ sees its input and nothing else, and the text stays short enough to read in EXPL
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from zql.errors import InternalError
-from zql.expr.expression import Column
-from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
+from zql.expr import expression as ex
+from zql.expr.expression import Column, SortKey
+from zql.expr.sql import Mark, expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
+from zql.physical.volatile_values import volatile_values_first
 from zql.tree import Node
+
+ASSERT_MARK = "zql assertion "
+"""How DuckDB's message of a failed `Check` begins; its number and values follow."""
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
 
 
-def render(plan: Node, sources: Mapping[Node, str]) -> str:
+def render(plan: Node, sources: Mapping[Node, str], mark: Mark | None = None) -> str:
     """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
 
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
-    columns come out in the plan's order under those names.
+    columns come out in the plan's order under those names. `mark` may add to each expression.
     """
-    return _Renderer(sources).select(plan).text()
+    renderer = _Renderer(sources, mark)
+    if not isinstance(plan, lp.Shared):
+        return renderer.select(plan).text()
+    tables = (f"{name} AS (\n{renderer.select(table).text()}\n)" for name, table in plan.tables)
+    return "WITH " + ",\n".join(tables) + "\n" + renderer.select(plan.input).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,9 @@ def indented(sql: str) -> str:
 
 
 class _Renderer:
-    def __init__(self, sources: Mapping[Node, str]) -> None:
+    def __init__(self, sources: Mapping[Node, str], mark: Mark | None = None) -> None:
         self.sources = sources
+        self.mark = mark
 
     def select(self, plan: Node) -> _Select:
         return _select(plan, self)
@@ -77,7 +87,10 @@ class _Renderer:
         return f"\n{self.select(plan).text()}\n"
 
     def sql(self, expr: Node) -> str:
-        return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
+        return expression_sql(expr, self.plan_sql, self.mark)  # type: ignore[arg-type]
+
+    def sort_keys(self, keys: tuple[SortKey, ...]) -> str:
+        return sort_keys_sql(keys, self.plan_sql, self.mark)
 
     def below(self, plan: Node, level: int) -> _Select:
         """The SELECT of an input, made a subquery when its clauses reach `level`."""
@@ -98,7 +111,8 @@ class _Renderer:
     def assign(self, assign: lp.Assign) -> str:
         name = quote_identifier(assign.column.name)
         value = self.sql(assign.expr)
-        return name if value == name else f"{value} AS {name}"
+        passed = isinstance(assign.expr, Column) and assign.expr.name == assign.column.name
+        return value if passed else f"{value} AS {name}"
 
 
 def _is_bare(select: _Select) -> bool:
@@ -119,6 +133,15 @@ def _(p: lp.Scan, r: _Renderer) -> _Select:
     if source is None:
         raise InternalError(f"no source for {p!r}")
     return _Select(source=source, columns=p.columns)
+
+
+@_select.register
+def _(p: lp.SharedRows, _r: _Renderer) -> _Select:
+    names = ((quote_identifier(s), c) for s, c in zip(p.sources, p.columns, strict=True))
+    items = tuple(
+        s if s == (own := quote_identifier(c.name)) else f"{s} AS {own}" for s, c in names
+    )
+    return _Select(p.table, p.columns, items, level=_SELECT)
 
 
 @_select.register
@@ -159,11 +182,18 @@ def _(p: lp.Project, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.Aggregate, r: _Renderer) -> _Select:
+    p = volatile_values_first(p)
     below = r.below(p.input, _SELECT)
     items = r.assigns(p.keys + p.aggregates)
     # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
-    tail = "GROUP BY " + ", ".join(str(i + 1) for i in range(len(p.keys))) if p.keys else ""
+    tail = f"GROUP BY {_places(range(len(p.keys)))}" if p.keys else ""
+    if p.sets:
+        tail = f"GROUP BY GROUPING SETS ({', '.join(f'({_places(s)})' for s in p.sets)})"
     return replace(below, items=items, columns=p.columns, tail=tail, level=_DISTINCT)
+
+
+def _places(numbers: Iterable[int]) -> str:
+    return ", ".join(str(i + 1) for i in numbers)
 
 
 @_select.register
@@ -179,7 +209,7 @@ def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
     names = ", ".join(quote_identifier(c.name) for c in p.columns)
     numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
     on = ", ".join(r.sql(e) for e in p.on)
-    order = f"{sort_keys_sql(p.order, r.plan_sql)}, " if p.order else ""
+    order = f"{r.sort_keys(p.order)}, " if p.order else ""
     first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
     text = f"SELECT {names}\nFROM (\n{numbered}\n)\nQUALIFY {first}\nORDER BY {place}"
     return _Select(source=f"(\n{text}\n)", columns=p.columns)
@@ -197,7 +227,7 @@ def _(p: lp.Sort, r: _Renderer) -> _Select:
     below = r.below(p.input, _ORDER)
     if below.distinct or below.tail:
         below = r.wrapped(below)
-    return replace(below, order=f"ORDER BY {sort_keys_sql(p.keys, r.plan_sql)}", level=_ORDER)
+    return replace(below, order=f"ORDER BY {r.sort_keys(p.keys)}", level=_ORDER)
 
 
 @_select.register
@@ -270,6 +300,19 @@ def _position_sql(p: lp.Unnest, items: str) -> str:
     if p.outer:
         numbers = f"CASE WHEN len({items}) > 0 THEN {numbers} ELSE [NULL] END"
     return f", unnest({numbers}) AS {quote_identifier(p.position.name)}"
+
+
+@_select.register
+def _(p: lp.Check, r: _Renderer) -> _Select:
+    values = [ex.Cast(column, "VARCHAR") for column in p.payload]
+    said: ex.Expr = ex.Literal(f"{ASSERT_MARK}{p.number} ")
+    for i, value in enumerate(values):
+        known = ex.Call(("coalesce",), (value, ex.Literal("NULL")))
+        said = ex.Binary("||", said, known)
+        said = ex.Binary("||", said, ex.Literal(" ")) if i + 1 < len(values) else said
+    failed = ex.Call(("error",), (said,))
+    passes = ex.Case(None, ((p.condition, ex.Literal(True)),), failed)
+    return _select(lp.Filter(p.input, passes), r)
 
 
 @_select.register
