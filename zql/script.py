@@ -31,6 +31,7 @@ from zql.optimizer.optimizer import Rewrite
 from zql.parameters import check_names, declare, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
+from zql.shared_views import SharedView, SharedViews, writers_of
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
@@ -146,6 +147,7 @@ class ScriptRun:
                 raise
             self.parameter_errors = error.errors if isinstance(error, ErrorList) else [error]
         self.declarations.parameters.update(undeclared(values, self.script))
+        self.sharing = SharedViews(writers_of(self.script.statements, _writes))
 
     def results(self) -> Iterator[StatementResult]:
         for number, statement in enumerate(self.script.statements, 1):
@@ -187,7 +189,7 @@ class ScriptRun:
             else:
                 report, streams = self.run_plan(plan)
         else:
-            report, streams = self.write(query)
+            report, streams = self.write_sharing(number, query)
         for stream in streams:
             stream.on_error(lambda error: _placed(error, number, statement))
         waiting = list(streams)
@@ -213,7 +215,7 @@ class ScriptRun:
                         self.bind(query)
                     case ast.QueryStatement() | ast.CreateTable():
                         query = _stored(statement)
-                        report, streams = self.write(query)
+                        report, streams = self.write_sharing(number, query)
                         for stream in streams:
                             stream.close()
                         reports.append(report)
@@ -223,6 +225,27 @@ class ScriptRun:
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
+
+    def write_sharing(self, number: int, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
+        """`write`, with the views kept that later statements read too."""
+        from zql.execution.report import merged
+
+        kept = []
+        for view in self.shared_views(number):
+            stages = self.session.compile(view.plan).stages
+            with _call_places(stages):
+                kept.append(self.session.runner().run(stages))
+        with self.sharing.read(number, self.declarations):
+            report, streams = self.write(query)
+        return merged([*kept, report]), streams
+
+    def shared_views(self, number: int) -> Iterator[SharedView]:
+        try:
+            yield from self.sharing.wanted(
+                number, self.declarations, lambda q: bind(q, self.catalog, self.declarations)
+            )
+        except BindError:
+            return  # the statement's own binding tells it with its place
 
     def write(self, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
         """Runs a query that writes.
@@ -305,11 +328,22 @@ class ScriptRun:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, _QUERIES):
-                    yield self.explain(_stored(statement), level)
+                    if _writes(statement) and level != "SYNTAX":
+                        yield from self.explained_views(number, level)
+                        with self.sharing.read(number, self.declarations):
+                            yield self.explain(_stored(statement), level)
+                    else:
+                        yield self.explain(_stored(statement), level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
+
+    def explained_views(self, number: int, level: str) -> Iterator[Explanation]:
+        for view in self.shared_views(number):
+            *first, last = map(str, view.readers)
+            head = f"The view {view.name} is computed once, for statements {', '.join(first)}"
+            yield self.session.explanation(view.plan, level).titled(f"{head} and {last}")
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
@@ -520,6 +554,12 @@ def _stored(statement: Any) -> ast.Query:
         return query
     store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
     return replace(query, operators=(*query.operators, store))
+
+
+def _writes(statement: ast.Statement) -> bool:
+    """Whether a statement leaves something behind."""
+    stores = isinstance(statement, ast.CreateTable)
+    return stores or (isinstance(statement, ast.QueryStatement) and _leaves(statement.query))
 
 
 def _leaves(query: ast.Query) -> bool:

@@ -15,7 +15,7 @@ from zql.errors import (
     did_you_mean,
     nearest,
 )
-from zql.execution.catalog import EngineCatalog
+from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
 from zql.execution.stored import StoredTables
@@ -87,6 +87,7 @@ class Session:
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
         self._tables = StoredTables()
+        self._described: dict[str, Columns] = {}
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
@@ -160,6 +161,7 @@ class Session:
         self._tables.close()
 
     def _stop(self) -> None:
+        self._described.clear()
         runner, self._runner = self._runner, None
         engine, self._engine = self._engine, None
         if runner is not None:
@@ -400,6 +402,7 @@ class Session:
             base_dir=base_dir,
             probe=self._probe,
             storage_options=self.settings.storage_options.reveal(),
+            described=self._described,
         )
 
     def _probe(

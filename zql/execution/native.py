@@ -81,7 +81,7 @@ class NativeStage:
         return error
 
     def row_of(self, cause: Expr) -> str:
-        """Where the first row stands for which an expression of the stage fails; empty if unknown."""
+        """Where the first row is for which an expression of the stage fails; empty if unknown."""
         wrong = rows_that_fail(cause, self._plan)
         if wrong is None:
             return ""

@@ -47,7 +47,7 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Project {_assigns(plan.assigns)}"
         case lp.Aggregate():
             keys = f" by {_assigns(plan.keys)}" if plan.keys else ""
-            return f"Aggregate {_assigns(plan.aggregates)}{keys}"
+            return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}"
         case lp.DistinctOn():
             order = f" order {_keys(plan.order)}" if plan.order else ""
             return f"DistinctOn {_list(plan.on)}{order}"
@@ -89,6 +89,12 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
+
+
+def _sets(plan: lp.Aggregate) -> str:
+    names = [k.column.name for k in plan.keys]
+    sets = ", ".join(f"({', '.join(names[i] for i in numbers)})" for numbers in plan.sets)
+    return f" in sets {sets}" if sets else ""
 
 
 def _list(exprs: Iterable[ex.Expr]) -> str:

@@ -14,8 +14,10 @@ from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
@@ -215,6 +217,8 @@ class _Binder:
                 return operators.rename(context, scope, op)
             case ast.As():
                 return scope.with_alias(op.alias.text)
+            case ast.Aggregate() if has_grouping_sets(op):
+                return aggregate_sets(context, scope, op, outer)
             case ast.Aggregate():
                 return aggregate(context, scope, op, outer)
             case ast.Distinct():
@@ -240,6 +244,10 @@ class _Binder:
                 return branches.merged(context, sides, spans, op)
             case ast.DescribeRows():
                 return branches.described(context, scope)
+            case ast.Pivot():
+                return pivot(context, scope, op, outer)
+            case ast.Unpivot():
+                return unpivot(context, scope, op)
             case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
                 word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(

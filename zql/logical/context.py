@@ -39,6 +39,7 @@ class Declarations:
     functions: dict[str, PythonFunction] = field(default_factory=dict)
     parameters: dict[str, Expr] = field(default_factory=dict)
     tables: dict[str, ObjectTable] = field(default_factory=dict)
+    shared: dict[str, ObjectTable] = field(default_factory=dict)
 
 
 @dataclass
@@ -134,7 +135,9 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
             span=span,
             hint=f"CAST one of them; TRY_CAST(.. AS {compared[2]}) gives NULL where that fails",
         )
-    return BindError(message[:1].lower() + message[1:], code=code, span=span, hint=hint)
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    return BindError(message, code=code, span=span, hint=hint)
 
 
 _CALLED = re.compile(r"o function matches the given name and argument types '(.+?)\((.*)\)'")

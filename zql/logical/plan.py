@@ -158,11 +158,16 @@ class Project(Node):
 
 @node
 class Aggregate(Node):
-    """Groups; keys first. No key: one row. Order is open."""
+    """Groups; keys first. No key: one row. Order is open.
+
+    With `sets` the rows are grouped once for each, by the keys of these numbers; the other keys are
+    NULL then. The keys are columns of the input in that case.
+    """
 
     input: LogicalPlan
     keys: tuple[Assign, ...]
     aggregates: tuple[Assign, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

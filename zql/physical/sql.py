@@ -8,7 +8,7 @@ sees its input and nothing else, and the text stays short enough to read in EXPL
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -186,8 +186,14 @@ def _(p: lp.Aggregate, r: _Renderer) -> _Select:
     below = r.below(p.input, _SELECT)
     items = r.assigns(p.keys + p.aggregates)
     # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
-    tail = "GROUP BY " + ", ".join(str(i + 1) for i in range(len(p.keys))) if p.keys else ""
+    tail = f"GROUP BY {_places(range(len(p.keys)))}" if p.keys else ""
+    if p.sets:
+        tail = f"GROUP BY GROUPING SETS ({', '.join(f'({_places(s)})' for s in p.sets)})"
     return replace(below, items=items, columns=p.columns, tail=tail, level=_DISTINCT)
+
+
+def _places(numbers: Iterable[int]) -> str:
+    return ", ".join(str(i + 1) for i in numbers)
 
 
 @_select.register
