@@ -41,7 +41,7 @@ def is_script(text):
 def all_scripts():
     """Every script of this repository that is one."""
     files = [*ROOT.glob("examples/**/*.zql"), *ROOT.glob("tests/**/*.zql")]
-    texts = [path.read_text() for path in sorted(files)]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(files)]
     for folder in sorted({path.parent for path in ROOT.glob("tests/**/*.test")}):
         texts += [case.script for case in cases(folder)]
     for page in sorted(ROOT.glob("docs/**/*.md")):

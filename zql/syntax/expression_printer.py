@@ -129,7 +129,9 @@ def _unary(node: ex.Unary, of: Texts) -> Doc:
 @renders(ex.Binary)
 def _binary(node: ex.Binary, of: Texts) -> Doc:
     own = level(node)
-    operator = (LINE, f"{node.op} ", of(node.right, own - 1))
+    # A query breaks between its parentheses.
+    gap = " " if isinstance(node.right, ex.Subquery) and node.right.operand is None else LINE
+    operator = (gap, f"{node.op} ", of(node.right, own - 1))
     if own == COMPARISON or level(node.left) != own:
         return of.chain(node, of(node.left, own - 1 if own == COMPARISON else own), operator)
     first, rest = of.links(node.left, own)
