@@ -16,6 +16,7 @@ NAMES = [
     "RunError",
     "RunReport",
     "Session",
+    "Shard",
     "StorageError",
     "UdfError",
     "UsageError",

@@ -24,6 +24,7 @@ __all__ = [
     "RunError",
     "RunReport",
     "Session",
+    "Shard",
     "StorageError",
     "UdfError",
     "UsageError",
@@ -40,6 +41,7 @@ _HOMES = {
     "Result": "zql.queries",
     "RunReport": "zql.execution.report",
     "Session": "zql.session",
+    "Shard": "zql.execution.shard",
     "default_session": "zql.session",
     "udf": "zql.execution.decorator",
 }

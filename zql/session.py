@@ -33,6 +33,7 @@ from zql.explain.explanation import (
 from zql.explain.notes import notes_of
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
+from zql.logical.catalog import ProbeWay
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
@@ -406,10 +407,15 @@ class Session:
         )
 
     def _probe(
-        self, function: PythonFunction, plan: lp.LogicalPlan, record: Any, keywords: Any
+        self,
+        function: PythonFunction,
+        plan: lp.LogicalPlan,
+        record: Any,
+        keywords: Any,
+        way: ProbeWay,
     ) -> PythonFunction:
         limited = lp.Query(lp.Limit(plan, 100), tuple(c.name for c in plan.columns))
-        return self.runner().probe(function, self.compile(limited).stages, record, keywords)
+        return self.runner().probe(function, self.compile(limited).stages, record, keywords, way)
 
 
 ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})

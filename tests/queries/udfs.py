@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TypedDict
 
-from zql import udf
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from zql import Shard, udf
 
 
 def double(n: int) -> int:
@@ -107,3 +111,65 @@ def ticket(value: int) -> int:
 
 def same(row: dict) -> dict:
     return row
+
+
+def named_again(rows: list[dict]) -> list[Named]:
+    return [{"id": row["id"] * 10, "name": row["name"].lower()} for row in rows]
+
+
+def longer_first(rows):
+    for row in rows:
+        yield {"name": row["name"], "tags": row["tags"]}
+        if row["tags"]:
+            yield {"name": row["name"], "tags": row["tags"][:1]}
+
+
+def lengths(names: list[str]) -> list[int]:
+    return [len(name) for name in names]
+
+
+def pairs(rows: list[tuple]) -> list[Named]:
+    return [{"id": n, "name": name} for name, n in rows]
+
+
+def as_table(table: pa.Table) -> pa.Table:
+    return table.append_column("next", pc.add(table["id"], 1))
+
+
+def as_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pc.greater(batch["id"], 2))
+
+
+def as_pandas(frame: pd.DataFrame) -> pd.DataFrame:
+    frame["next"] = frame["age"] + 1
+    return frame[["id", "age", "next"]]
+
+
+def as_polars(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select("id", older=pl.col("age") + 10)
+
+
+def wider_table(table: pa.Table) -> pa.Table:
+    return table.select(["id"]).cast(pa.schema([("id", pa.int32())]))
+
+
+def no_batch(rows: list[dict]) -> list[Named]:
+    return [{"id": "x", "name": row["name"]} for row in rows]
+
+
+def running(rows: Iterator[dict]) -> Iterator[Named]:
+    for row in rows:
+        yield {"id": row["id"], "name": row["name"].upper()}
+
+
+def of_shard(rows, shard: Shard, word: str = "of"):
+    for row in rows:
+        inside = 0 <= shard.index < shard.total
+        yield {"id": row["id"], "known": inside, "said": f"{word} {shard.path}"}
+
+
+def stops(rows: Iterator[dict]) -> Iterator[Named]:
+    for row in rows:
+        if row["name"] == "Dee":
+            raise ValueError("no Dee")
+        yield {"id": row["id"], "name": row["name"]}

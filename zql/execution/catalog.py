@@ -13,7 +13,15 @@ from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical import plan as lp
-from zql.logical.catalog import FileTable, FunctionFacts, ObjectTable, TypeProblem, WriteTarget
+from zql.logical.catalog import (
+    IN_EXPRESSION,
+    FileTable,
+    FunctionFacts,
+    ObjectTable,
+    ProbeWay,
+    TypeProblem,
+    WriteTarget,
+)
 from zql.logical.plan import example_path
 from zql.physical.sql import render
 from zql.schema import DataType, Field, Schema
@@ -24,7 +32,9 @@ if TYPE_CHECKING:
     from zql.storage.dataset import Dataset
 
 Finder = Callable[[str], object | None]
-Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
+Prober = Callable[
+    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], ProbeWay], PythonFunction
+]
 
 
 Columns = tuple[tuple[str, DataType], ...]
@@ -212,6 +222,7 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        way: ProbeWay = IN_EXPRESSION,
     ) -> PythonFunction:
         if self._probe is None:
             raise BindError(
@@ -219,7 +230,7 @@ class EngineCatalog:
                 code="T319",
                 hint="annotate the function, or write RETURNS",
             )
-        return self._probe(function, plan, record, keywords)
+        return self._probe(function, plan, record, keywords, way)
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target

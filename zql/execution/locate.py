@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from zql.errors import UdfError, ZqlError
 from zql.execution.binding import CallError
@@ -44,28 +44,64 @@ def input_place(input: Input | None) -> str:
     return name if not input.start else f"{name} (from {input.start:,} on)"
 
 
-def row_place(
-    part: Input | None, step: Step, number: int, connection: Callable[[], tuple[Engine, Sources]]
+def rows_place(
+    part: Input | None,
+    step: Step,
+    numbers: Sequence[int],
+    connection: Callable[[], tuple[Engine, Sources]],
 ) -> str:
-    """As `row 3 of in.jsonl`; rows count from 1.
+    """As `row 3 of in.jsonl`, or `rows 3 to 5 of in.jsonl`; rows count from 1.
 
-    `number` says which row it was (from 0) of those that the first step made of the part.
+    The first and the last of `numbers` say which rows they were (from 0) of those that the first
+    step made of the part.
     """
+    first, last = numbers[0], numbers[-1]
     if isinstance(part, Split) and isinstance(step, RunSql):
         engine, sources = connection()
-        found = scan_place(engine, sources, step.plan, number, part)
+        found = scan_places(engine, sources, step.plan, (first, last), part)
         return found or f"a row of {shown(part.file.path)}"
     before = part.start if part is not None and not isinstance(part, Split) else 0
-    return f"row {before + number + 1} of its input"
+    return f"{_rows(before + first + 1, before + last + 1)} of its input"
+
+
+def _rows(first: int, last: int) -> str:
+    return f"row {first}" if first == last else f"rows {first} to {last}"
+
+
+def scan_places(
+    engine: Engine,
+    sources: Sources,
+    plan: LogicalPlan,
+    numbers: tuple[int, int],
+    split: Split | None = None,
+) -> str | None:
+    """The places of the rows from the first of `numbers` to the last; None when they have none."""
+    found = scan_row(engine, sources, plan, numbers[0], split)
+    if found is None or numbers[0] == numbers[1]:
+        return None if found is None else f"row {found[0]} of {found[1]}"
+    end = scan_row(engine, sources, plan, numbers[1], split)
+    if end is None:
+        return None
+    if end[1] == found[1]:
+        return f"{_rows(found[0], end[0])} of {found[1]}"
+    return f"row {found[0]} of {found[1]} to row {end[0]} of {end[1]}"
 
 
 def scan_place(
     engine: Engine, sources: Sources, plan: LogicalPlan, number: int, split: Split | None = None
 ) -> str | None:
-    """The place of the row `number` (from 0) of a plan over a scan; None when it has none.
+    """The place of the row `number` (from 0) of a plan over a scan; None when it has none."""
+    found = scan_row(engine, sources, plan, number, split)
+    return None if found is None else f"row {found[0]} of {found[1]}"
 
-    The plan is run again, up to this row, with the rows' numbers in their files: so that what
-    seldom fails need not carry them.
+
+def scan_row(
+    engine: Engine, sources: Sources, plan: LogicalPlan, number: int, split: Split | None = None
+) -> tuple[int, str] | None:
+    """The number in its file (from 1) of the row `number` (from 0) of a plan, and the file.
+
+    None when it has none. The plan is run again, up to this row, with the rows' numbers in their
+    files: so that what seldom fails need not carry them.
     """
     placed = with_place(plan, _ROW, _FILE)
     if placed is None:
@@ -78,4 +114,4 @@ def scan_place(
         rows = engine.rows(f"SELECT {items} FROM (\n{sql}\n) LIMIT 1 OFFSET {number}")
     except (ZqlError, OSError):
         return None  # the place is help, and its lack may not hide the error itself
-    return f"row {int(rows[0][0]) + 1} of {shown(rows[0][1])}" if rows else None
+    return (int(rows[0][0]) + 1, shown(rows[0][1])) if rows else None

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import InternalError
 from zql.execution import locate
 from zql.execution.arguments import to_python
+from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
 from zql.execution.carry import carried
 from zql.execution.engine import READERS, Engine
-from zql.execution.kept import KeptFile
+from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
+from zql.execution.shard import Shard
+from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Sources, casts
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr
@@ -40,7 +43,7 @@ _BATCH = "zql_batch"
 class Pipeline:
     """One task's steps. A context manager: leaving it ends what runs and forgets what it read."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a task is made of
         self,
         stage: Stage,
         input: Input | None,
@@ -51,11 +54,13 @@ class Pipeline:
         objects: Mapping[str, object] | None = None,
         catch: Catch = BaseException,
         count_input: bool = False,
+        tasks: tuple[int, int] = (0, 1),
     ) -> None:
         """Takes a part of the stage's source, or all of it when `input` is None.
 
-        `catch` is what counts as a failure of a Python function; with `count_input` the rows that
-        the readers hand over are counted.
+        `tasks` are the number of this task and how many there are; `catch` is what counts as a
+        failure of a Python function; with `count_input` the rows that the readers hand over are
+        counted.
         """
         self.steps = _with_source(stage)
         self.counts = [StepCount(describe(step)) for step in self.steps]
@@ -69,6 +74,8 @@ class Pipeline:
         self._objects = objects or {}
         self._catch = catch
         self._count_input = count_input
+        path = input.file.path if isinstance(input, Split) else None
+        self._shard = Shard(*tasks, path)
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
         self._relations: Mapping[Node, str] = {}
@@ -198,17 +205,30 @@ class Pipeline:
     def _call(
         self, call: Apply | MapRows, stream: Iterator[pa.RecordBatch], count: StepCount
     ) -> Iterator[pa.RecordBatch]:
-        """Python over each batch."""
+        """Python over the rows."""
         try:
-            caller = Caller(
-                call,
-                self._constant,
-                self._as_text,
-                catch=self._catch,
-                most_rows=self._settings.batch_rows,
-            )
+            caller = self._caller(call)
         except CallError as error:
             raise locate.load_error(error) from None
+        if isinstance(caller, ShardCaller):
+            return self._call_once(caller, stream, count)
+        if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
+            stream = self._batched(stream, call.batch_rows)
+        return self._call_each(caller, stream, count)
+
+    def _caller(self, call: Apply | MapRows) -> Caller | BatchCaller | ShardCaller:
+        find, rows = (self._constant, self._as_text), self._settings.batch_rows
+        kind = call.kind if isinstance(call, MapRows) else ""
+        if isinstance(call, MapRows) and kind == "MAP BATCHES":
+            return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
+        if isinstance(call, MapRows) and kind == "MAP SHARDS":
+            return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
+        return Caller(call, *find, catch=self._catch, most_rows=rows)
+
+    def _call_each(
+        self, caller: Caller | BatchCaller, stream: Iterator[pa.RecordBatch], count: StepCount
+    ) -> Iterator[pa.RecordBatch]:
+        """Python over each batch."""
         for batch in stream:
             results = caller.run(batch)
             while True:
@@ -218,7 +238,9 @@ class Pipeline:
                     with redirect_stdout(sys.stderr):
                         result = next(results, None)
                 except CallError as error:
-                    raise locate.call_error(error, self._place(error, batch, count)) from None
+                    last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else error.row
+                    place = self._place(error.row, last, batch, count)
+                    raise locate.call_error(error, place) from None
                 count.seconds += time.perf_counter() - began
                 count.calls = caller.calls
                 if result is None:
@@ -227,14 +249,49 @@ class Pipeline:
                 yield result
             count.rows_in += batch.num_rows
 
+    def _call_once(
+        self, caller: ShardCaller, stream: Iterator[pa.RecordBatch], count: StepCount
+    ) -> Iterator[pa.RecordBatch]:
+        """Python over all rows of the task."""
+        results = caller.run(_counted(stream, count))
+        while True:
+            began, waited = time.perf_counter(), caller.seconds_waited
+            try:
+                with redirect_stdout(sys.stderr):
+                    result = next(results, None)
+            except CallError as error:
+                raise locate.call_error(error, self._shard_place(caller)) from None
+            count.seconds += time.perf_counter() - began - caller.seconds_waited + waited
+            count.calls = caller.calls
+            if result is None:
+                return
+            count.rows_out += result.num_rows
+            yield result
+
+    def _batched(
+        self, stream: Iterator[pa.RecordBatch], rows: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of so many; by default as many as the engine takes at a time."""
+        if rows is not None:
+            return rechunked(stream, rows)
+        whole = rechunked(stream, self._settings.batch_rows)
+        return (piece for batch in whole for piece in self._bounded(batch))
+
     # ---- help for calls --------------------------------------------------------------------------
 
-    def _place(self, error: CallError, batch: pa.RecordBatch, count: StepCount) -> str:
+    def _place(self, first: int, last: int, batch: pa.RecordBatch, count: StepCount) -> str:
+        """Where rows of a batch were, from the first to the last of them."""
+        numbers = [count.rows_in + first, count.rows_in + last]
         if ORDINAL in batch.schema.names:
-            number = batch.column(ORDINAL)[error.row].as_py()
-        else:
-            number = count.rows_in + error.row
-        return locate.row_place(self._input, self.steps[0], number, self.connection)
+            numbers = batch.column(ORDINAL).take([first, last]).to_pylist()
+        return locate.rows_place(self._input, self.steps[0], numbers, self.connection)
+
+    def _shard_place(self, caller: ShardCaller) -> str:
+        row = caller.last_row
+        if row is None:
+            return locate.input_place(self._input)
+        place = locate.rows_place(self._input, self.steps[0], [row, row], self.connection)
+        return f"{place}, the last that it took,"
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch in pieces that are not too big for Python."""
@@ -262,6 +319,12 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
+
+
+def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.RecordBatch]:
+    for batch in stream:
+        count.rows_in += batch.num_rows
+        yield batch
 
 
 def _with_source(stage: Stage) -> tuple[Step, ...]:

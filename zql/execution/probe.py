@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError, UdfError, ZqlError
-from zql.execution import loader, locate, traces, worker
+from zql.execution import loader, locate, worker
 from zql.execution.arguments import to_python
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
@@ -16,12 +16,14 @@ from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay
 from zql.logical.plan import Scan
 from zql.physical.plan import PhysicalPlan
 from zql.storage.files import shown
@@ -33,42 +35,23 @@ if TYPE_CHECKING:
     from zql.execution.native import NativeStage
     from zql.execution.pool import Pool
 
-MOST_ELEMENTS = 100
-"""How many records of an iterator are looked at."""
-
 _MOST_NAMES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Calls to be made: for each row the positional arguments, then those of `keywords`."""
-
-    function: PythonFunction
-    rows: Sequence[tuple[Any, ...]]
-    keywords: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What calls gave: a type (empty when there was no row), or why the one of `row` failed."""
-
-    returns: str = ""
-    iterates: bool = False
-    row: int = 0
-    code: str = ""
-    message: str = ""
-    notes: tuple[str, ...] = ()
 
 
 class Probe:
     """Finds the result type of one function."""
 
     def __init__(
-        self, function: PythonFunction, record: Sequence[str], keywords: Sequence[str]
+        self,
+        function: PythonFunction,
+        record: Sequence[str],
+        keywords: Sequence[str],
+        way: ProbeWay = IN_EXPRESSION,
     ) -> None:
         self._function = function
         self._record = tuple(record)
         self._keywords = tuple(keywords)
+        self._way = way
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
@@ -83,15 +66,21 @@ class Probe:
             last = reading(last)
         with run.native(last) as native:
             try:
-                calls = Calls(self._function, self._rows(native), self._keywords)
+                types = [c.type for c in native.columns]
+                record = tuple(zip(self._record, types, strict=False))
+                rows = self._rows(native)
+                calls = Calls(self._function, rows, self._keywords, self._way, record)
             except EngineError as error:
                 raise explained(error, last) from None
             if pool is None:
-                seen = observe(run.host.engine, calls)
+                seen = _observer(calls)(run.host.engine, calls)
             else:
                 seen = self._in_worker(calls, pool, native, run.plan)
             if seen.code:
-                place = _place(native, run.plan, seen.row)
+                place = seen.place
+                if "{}" in place:
+                    found = _place(native, run.plan, seen.row, seen.last)
+                    place = place.replace("{}", found)
                 message = f"{self._function.name} on {place} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
@@ -136,7 +125,7 @@ class Probe:
     def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
         names = [self._function.name]
         seconds = pool.settings.probe_seconds
-        job = Job(0, observe, calls, "the first rows")
+        job = Job(0, _observer(calls), calls, "the first rows")
         outcomes = pool.run([job], seconds)
         try:
             outcome = next(outcomes)
@@ -155,6 +144,14 @@ class Probe:
         return seen
 
 
+def _observer(calls: Calls) -> Callable[[Engine, Calls], Seen]:
+    if calls.way.kind in ("", "MAP", "FLATMAP"):
+        return observe
+    from zql.execution.probe_many import observe_many
+
+    return observe_many
+
+
 def observe(_engine: Engine, calls: Calls) -> Seen:
     """Makes the calls; never raises what a function raises."""
     function = calls.function
@@ -162,7 +159,7 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
     try:
         call = loader.load(function)
     except BaseException as error:  # noqa: BLE001 - user code
-        return _failed(0, error, "R713", "cannot be loaded:")
+        return failed_call(0, error, "R713", "cannot be loaded:")
     kind, iterates = NULL, False
     values: list[Any] = []
     for row, arguments in enumerate(calls.rows):
@@ -176,7 +173,7 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
             if isinstance(value, Iterator):
                 iterates, value = True, list(islice(value, MOST_ELEMENTS))
         except BaseException as error:  # noqa: BLE001 - user code
-            return _failed(row, error, "R710", "raised")
+            return failed_call(row, error, "R710", "raised")
         try:
             kind = merged(kind, kind_of(value))
         except NoType as error:
@@ -194,18 +191,16 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
     return Seen(str(kind), iterates)
 
 
-def _failed(row: int, error: BaseException, code: str, verb: str) -> Seen:
-    message = f"{verb} {traces.told(error)}"
-    return Seen(row=row, code=code, message=message, notes=traces.frames(error))
-
-
-def _place(native: NativeStage, plan: PhysicalPlan, row: int) -> str:
+def _place(native: NativeStage, plan: PhysicalPlan, row: int, last: int | None = None) -> str:
     engine, sources = native.connection()
     try:
-        found = locate.scan_place(engine, sources, native.plan, row)
+        found = locate.scan_places(
+            engine, sources, native.plan, (row, row if last is None else last)
+        )
     except (ZqlError, ValueError):
         found = None
-    return found or f"one of the first rows of {_inputs(plan)}"
+    some = "one of" if last is None or last == row else "some of"
+    return found or f"{some} the first rows of {_inputs(plan)}"
 
 
 def _inputs(plan: PhysicalPlan) -> str:

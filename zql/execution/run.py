@@ -184,13 +184,19 @@ class Run:
         inputs: Sequence[Input],
         outputs: Sequence[FileOutput | KeptOutput],
         numbers: Sequence[int] | None = None,
+        count: int | None = None,
     ) -> list[TaskResult]:
-        """Does a stage of Python as tasks, one for each input; their results in order."""
+        """Does a stage of Python as tasks, one for each input; their results in order.
+
+        The tasks have these `numbers` of `count`, when some need not be done.
+        """
         from zql.execution import tasks
         from zql.execution.report import StageReport, summed
 
         began = time.perf_counter()
-        specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
+        specs = tasks.specs(
+            stage, inputs, outputs, self.host.settings, self.results, numbers, count
+        )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
         if small and not self.plan.writes:
             done = tasks.run_here(specs, self.host.engine)

@@ -16,6 +16,7 @@ from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
 from zql.expr.functions import PythonFunction
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
@@ -106,14 +107,16 @@ class Runner:
         plan: PhysicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        way: ProbeWay = IN_EXPRESSION,
         *,
         isolated: bool = True,
     ) -> PythonFunction:
         """The function with the type of its result, seen on the rows of a plan (100 or so).
 
         The plan's first columns form the record when `record` names them, else they are positional
-        arguments; the last ones are the named arguments `keywords`. Calls are made in a worker and
-        have a limit in time, unless not `isolated`. Raises `UdfError`, as the run would.
+        arguments; the last ones are the named arguments `keywords`. `way` says how the operator
+        makes the calls: in a worker, with a limit in time, unless not `isolated`. Raises
+        `UdfError`, as the run would.
         """
         from zql.execution.probe import Probe
 
@@ -121,7 +124,7 @@ class Runner:
         if pool is not None:
             pool.warm()
         with Run(self, plan) as run:
-            return Probe(function, record, keywords).typed(run, pool)
+            return Probe(function, record, keywords, way).typed(run, pool)
 
     def warm(self) -> None:
         """Starts the workers in the background; for a caller who knows that they will be needed."""

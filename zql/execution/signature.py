@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import collections.abc
 import dataclasses
 import datetime as dt
 import inspect
-import textwrap
 import types
 import typing
 import uuid
@@ -16,7 +14,10 @@ from typing import Any
 
 from zql.execution import kinds
 from zql.execution.decorator import UdfOptions, options_of
+from zql.execution.frames import form_of
+from zql.execution.keys_read import keys_of_record, keys_of_rows
 from zql.execution.kinds import Kind
+from zql.execution.shard import Shard
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.schema import Field, Schema
 
@@ -65,7 +66,9 @@ def described(
         fields=fields_of(kind),
         iterates=iterates,
         volatile=options.volatile,
-        reads=_keys_read(function),
+        reads=keys_of_record(function),
+        reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
+        form=_form(function, hints),
     )
 
 
@@ -195,50 +198,17 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParamet
         passes_null=_takes_none(annotation),
         required=not variadic and parameter.default is inspect.Parameter.empty,
         variadic=variadic,
+        shard=annotation is Shard or (parameter.name == "shard" and annotation in _ANYTHING),
     )
 
 
-def _keys_read(function: Callable[..., Any]) -> tuple[str, ...] | None:
-    """The keys that a function of a record looks at, when it does nothing else with the record.
-
-    That is when each use of its first parameter is `r["key"]` or `r.get("key", ..)`.
-    """
+def _form(function: Callable[..., Any], hints: dict[str, Any]) -> str:
+    """The kind of table that the first parameter is annotated with; empty for any other."""
     try:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    except (OSError, TypeError, ValueError, SyntaxError):
-        return None
-    if not isinstance(definition, ast.FunctionDef) or inspect.unwrap(function) is not function:
-        return None
-    arguments = definition.args.posonlyargs + definition.args.args
-    if not arguments:
-        return None
-    name = arguments[0].arg
-    keys: dict[str, None] = {}
-    understood = 0
-    for node in ast.walk(definition):
-        key = _key_of(node, name)
-        if key is not None:
-            keys[key] = None
-            understood += 1
-    uses = sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(definition))
-    shadowed = sum(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(definition)) > 1
-    return None if shadowed or uses != understood else tuple(keys)
-
-
-def _key_of(node: ast.AST, name: str) -> str | None:
-    """The key in `name["key"]` or `name.get("key")`; None when the node is neither."""
-    match node:
-        case ast.Subscript(
-            value=ast.Name(id=found), slice=ast.Constant(value=str(key)), ctx=ast.Load()
-        ) if found == name:
-            return key
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=found), attr="get"),
-            args=[ast.Constant(value=str(key)), *_],
-        ) if found == name:
-            return key
-        case _:
-            return None
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (ValueError, TypeError):
+        return ""
+    return "" if first is None else form_of(hints.get(first.name, first.annotation))
 
 
 def _takes_none(annotation: Any) -> bool:

@@ -44,7 +44,7 @@ class TaskSpec:
     """All that a worker must know for one task.
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
-    `limit` rows are not wanted.
+    `limit` rows are not wanted; the stage has so many `tasks`.
     """
 
     id: int
@@ -56,6 +56,7 @@ class TaskSpec:
     search: tuple[str, ...] = ()
     cwd: str = "."
     limit: int | None = None
+    tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             results=spec.results,
             catch=catch,
             count_input=True,
+            tasks=(spec.id, spec.tasks),
         )
         with pipeline:
             file = _written(pipeline, spec)

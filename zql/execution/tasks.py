@@ -56,12 +56,17 @@ def specs(
     settings: Settings,
     results: Mapping[int, tuple[KeptFile, ...]],
     numbers: Sequence[int] | None = None,
+    count: int | None = None,
 ) -> list[TaskSpec]:
-    """One task for each input and its output; they have the numbers given, or count from 0."""
+    """One task for each input and its output; they have the numbers given, or count from 0.
+
+    `count` is how many there are together with those that need not be done.
+    """
     read = {number: files for number, files in results.items() if number in stage.inputs}
     search, cwd = loader.searched(), os.getcwd()
+    total = len(inputs) if count is None else count
     return [
-        TaskSpec(number, stage, part, output, settings, read, search, cwd, stage.limit)
+        TaskSpec(number, stage, part, output, settings, read, search, cwd, stage.limit, total)
         for number, part, output in zip(
             range(len(inputs)) if numbers is None else numbers, inputs, outputs, strict=True
         )

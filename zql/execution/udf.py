@@ -105,7 +105,7 @@ class Caller:
         self.calls += 1
         try:
             found = bound.call(*args)
-            items = iter(()) if found is None else _iterator(found)
+            items = iter(()) if found is None else iterator_of(found)
         except self._catch as error:
             raise failed(bound.function, row, error) from None
         if items is None:
@@ -131,12 +131,12 @@ class Caller:
         import pyarrow as pa
 
         if call.kind != "MAP" and len(call.names) == 1:
-            values = [v if _is_record(v) else {call.names[0]: v} for v in values]
+            values = [v if is_record(v) else {call.names[0]: v} for v in values]
         types = [kinds.parse(c.type) for c in call.columns]
         try:
             columns = records_to_arrow(values, call.names, types)
         except Misfit as misfit:
-            raise _record_misfit(call, misfit, values[misfit.row], parents[misfit.row]) from None
+            raise record_misfit(call, misfit, values[misfit.row], parents[misfit.row]) from None
         names = [c.name for c in call.columns]
         if ORDINAL in batch.schema.names:
             columns.append(batch.column(ORDINAL).take(pa.array(parents, pa.int64())))
@@ -177,7 +177,7 @@ def _tried(call: Callable[..., Any]) -> Callable[..., Any]:
     return attempt
 
 
-def _iterator(found: Any) -> Iterator[Any] | None:
+def iterator_of(found: Any) -> Iterator[Any] | None:
     """An iterator over records; None for what is one record, one text, or no iterable at all."""
     if isinstance(found, Mapping | str | bytes) or not hasattr(found, "__iter__"):
         return None
@@ -189,7 +189,8 @@ def _nth_true(rows: Sequence[bool], number: int) -> int:
     return [row for row, called in enumerate(rows) if called][number]
 
 
-def _is_record(value: Any) -> bool:
+def is_record(value: Any) -> bool:
+    """Whether it is a record: a dict, a dataclass, a NamedTuple."""
     return (
         isinstance(value, Mapping)
         or dataclasses.is_dataclass(value)
@@ -206,10 +207,13 @@ def _scalar_misfit(bound: Bound, misfit: Misfit, value: Any, kind: Kind) -> Call
     return CallError("R711", bound.function.name, misfit.row, message, hint=hint)
 
 
-def _record_misfit(call: MapRows, misfit: Misfit, record: Any, row: int) -> CallError:
+def record_misfit(call: MapRows, misfit: Misfit, record: Any, row: int) -> CallError:
+    """What is told of a record that does not fit the columns of the call."""
     message = f"gave {show(misfit.value)}, which does not fit: {misfit.why}"
     if record is None:
-        return CallError("R711", call.function.name, row, "gave None, where MAP takes one record")
+        wanted = "one record" if call.kind == "MAP" else "records"
+        message = f"gave None, where {call.kind} takes {wanted}"
+        return CallError("R711", call.function.name, row, message)
     fields = tuple((n, kinds.parse(c.type)) for n, c in zip(call.names, call.columns, strict=True))
     found = wider(Kind("STRUCT", fields), record)
     hint = "return None or values of the columns' types"

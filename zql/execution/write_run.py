@@ -150,7 +150,7 @@ class WriteRun:
         numbers = [number for number in range(count) if number not in kept]
         paths = [self._target.path(first + number, count) for number in numbers]
         outputs = [self._output(path) for path in paths]
-        done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers)
+        done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers, count)
         files = [_file_of(result) for result in done]
         return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 

@@ -149,7 +149,10 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
             given = ", ".join(expression_text(a) for a in call.args)
         named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
         made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.columns, strict=True))
-        return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}"]
+        if call.shard:
+            named += f", {call.shard} => the shard"
+        size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
+        return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}"]
     lines = []
     for column in call.calls:
         args = [expression_text(a) for a in column.args]

@@ -148,7 +148,7 @@ def _handed(optimized: lp.LogicalPlan) -> Iterator[Note]:
             continue
         name = node.function.name
         names = ", ".join(n for n, _ in node.record)
-        if node.function.reads is None:
+        if node.reads is None:
             every = "the one column is" if len(node.record) == 1 else "all columns are"
             text = f"{every} handed to {name}: it takes the record, and may look at any of it"
         else:

@@ -133,6 +133,8 @@ def why_limit_stays(limit: lp.Limit) -> str:
             return "it takes the first rows that pass"
         case lp.Unnest():
             return "a row gives any number of elements"
+        case lp.MapRows() as rows if rows.kind in ("MAP BATCHES", "MAP SHARDS"):
+            return "the function gives any number of records"
         case lp.MapRows() as rows if rows.kind != "MAP":
             return "a row gives any number of records"
         case lp.MapRows() as rows if rows.function.volatile:

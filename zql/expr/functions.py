@@ -13,7 +13,8 @@ class FunctionParameter(Node):
     """A parameter of a Python function.
 
     `passes_null` is True when NULL reaches the function as None (no annotation, or `T | None`);
-    otherwise a NULL argument gives NULL without a call.
+    otherwise a NULL argument gives NULL without a call. `shard` is True for one that takes the
+    shard that MAP SHARDS works on.
     """
 
     name: str
@@ -21,6 +22,7 @@ class FunctionParameter(Node):
     passes_null: bool = True
     required: bool = True
     variadic: bool = False
+    shard: bool = False
 
 
 @node
@@ -31,7 +33,10 @@ class PythonFunction(Node):
     cloudpickled function for one that lives in the caller's process (never written to a file).
     `returns` is the type of the result, empty when only a probe can tell; `fields` are the columns
     of a record or of the records that an iterator gives. `digest` is a hash of the source.
-    `reads` are the keys that a function of a record looks at, when its source shows them all.
+    `reads` are the keys that a function of a record looks at, when its source shows them all;
+    `reads_rows` the keys that it looks at in each record of its first and of its second parameter,
+    if it goes through them. `form` is the kind of table that the first parameter is annotated with:
+    table, batch, pandas or polars; empty for any other.
     """
 
     name: str
@@ -46,3 +51,5 @@ class PythonFunction(Node):
     volatile: bool = False
     digest: str = ""
     reads: tuple[str, ...] | None = None
+    reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
+    form: str = ""

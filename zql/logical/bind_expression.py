@@ -653,17 +653,18 @@ def bind_arguments(
     args: Sequence[ex.Expr | ex.NamedArgument],
     function: PythonFunction,
     span: Span | None,
-    record: bool = False,
+    record: int = 0,
 ) -> tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
     """Positional and named arguments checked against a Python function's parameters.
 
-    With `record` the first parameter is taken by the record itself.
+    The first `record` parameters are taken by the record itself, or by what else the operator
+    hands over, when there is no positional argument.
     """
     positional = tuple(binder.bind(a) for a in args if not isinstance(a, ex.NamedArgument))
     named = [a for a in args if isinstance(a, ex.NamedArgument)]
     parameters = [p for p in function.parameters if not p.variadic]
     variadic = any(p.variadic for p in function.parameters)
-    taken = len(positional) + (1 if record and not positional else 0)
+    taken = len(positional) or record
     if taken > len(parameters) and not variadic:
         raise BindError(
             f"{function.name} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "

@@ -11,9 +11,15 @@ from typing import Any
 
 from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments, element_type
+from zql.logical.bind_function_of_rows import (
+    Handed,
+    computed,
+    map_many,
+    python_function,
+    result_fields,
+)
 from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_source import (
     constant_value,
@@ -27,7 +33,6 @@ from zql.logical.common_types import clash, common_type
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
-from zql.schema import Field, Schema
 from zql.source import Span
 from zql.syntax import ast
 from zql.syntax.printer import expression_name
@@ -321,121 +326,29 @@ def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, .
 
 
 def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
-    """MAP and FLATMAP: the columns are those of the records that the function gives."""
-    if op.kind not in ("MAP", "FLATMAP"):
-        raise BindError(f"{op.kind} is not supported yet", code="P404", span=op.span)
-    function = _python_function(context, op)
+    """MAP and its kinds: the columns are those of the records that the function gives."""
+    if op.kind in ("MAP BATCHES", "MAP SHARDS"):
+        return map_many(context, scope, op, outer)
+    function = python_function(context, op.function, op.function_span or op.span)
     binder = ExpressionBinder(context, (scope, *outer))
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
-    args, keywords = bind_arguments(binder, op.args, function, op.span, record=not positional)
+    args, keywords = bind_arguments(
+        binder, op.args, function, op.span, record=0 if positional else 1
+    )
     args, keywords = binder.typed_arguments(args, keywords)
     args, keywords = binder.as_declared(function, args, keywords)
     record: tuple[tuple[str, ex.Column], ...] = ()
     if not positional:
         unique(scope, f"in {op.kind}", op.span)
         record = tuple((v.name, v.column) for v in scope.visible)
-    fields = _result_fields(context, scope, op, function, record, (args, keywords))
+    handed = Handed(function, op.kind, scope.plan, record, args, keywords)
+    fields = result_fields(context, op, handed)
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
-    plan, args, keywords = _computed(context, scope.plan, args, keywords)
+    plan, args, keywords = computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
         plan, op.kind, function, record, args, keywords, columns, fields.names, op.span
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
-
-
-def _computed(
-    context: Context,
-    plan: lp.LogicalPlan,
-    args: tuple[ex.Expr, ...],
-    keywords: tuple[tuple[str, ex.Expr], ...],
-) -> tuple[lp.LogicalPlan, tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]]:
-    """A plan that has each argument as a column, unless it is a constant."""
-    made: list[lp.Assign] = []
-
-    def as_column(expr: ex.Expr) -> ex.Expr:
-        if isinstance(expr, ex.Column) or not any(isinstance(n, ex.Column) for n in walk(expr)):
-            return expr
-        column = context.names.column("argument", getattr(expr, "type", ""))
-        made.append(lp.Assign(column, expr))
-        return column
-
-    args = tuple(as_column(a) for a in args)
-    keywords = tuple((k, as_column(v)) for k, v in keywords)
-    if made:
-        passed = tuple(lp.Assign(c, c) for c in plan.columns)
-        plan = lp.Project(plan, (*passed, *made))
-    return plan, args, keywords
-
-
-def _python_function(context: Context, op: ast.MapRows) -> PythonFunction:
-    modules, span = context.declarations.modules, op.function_span or op.span
-    if len(op.function) == 1:
-        function = context.declarations.functions.get(op.function[0])
-        if function is None:
-            known = [
-                *context.declarations.functions,
-                *(f"{a}.{n}" for a, fs in modules.items() for n in fs),
-            ]
-            raise unknown("Python function", op.function[0], known, span, "N203")
-        return function
-    module = modules.get(op.function[0])
-    if module is None:
-        error = unknown("module", op.function[0], list(modules), span, "N205")
-        error.hint = error.hint or "import a file first: IMPORT PYTHON 'file.py' AS name;"
-        raise error
-    function = module.get(op.function[1])
-    if function is None:
-        raise unknown("function", op.function[1], list(module), span, "N203")
-    return function
-
-
-def _result_fields(
-    context: Context,
-    scope: Scope,
-    op: ast.MapRows,
-    function: PythonFunction,
-    record: tuple[tuple[str, ex.Column], ...],
-    arguments: tuple[tuple[ex.Expr, ...], tuple[tuple[str, ex.Expr], ...]],
-) -> Schema:
-    if op.returns:
-        seen: set[str] = set()
-        for column in op.returns:
-            if column.name in seen:
-                raise BindError(
-                    f'RETURNS names "{column.name}" twice', code="N208", span=column.span
-                )
-            seen.add(column.name)
-        return Schema(tuple(Field(c.name, c.type) for c in op.returns))
-    if op.kind == "MAP" and function.iterates:
-        raise BindError(
-            f"{function.name} gives many records for a row, MAP takes one",
-            code="T317",
-            span=op.span,
-            hint=f"write |> FLATMAP {'.'.join(op.function)}",
-        )
-    if function.fields is None and not function.returns:
-        args, keywords = arguments
-        exprs = (tuple(c for _, c in record) or args) + tuple(v for _, v in keywords)
-        types = ExpressionBinder(context, (scope,)).types(exprs)
-        if UNKNOWN in types:
-            return Schema((Field("value", UNKNOWN),))
-        assigns = tuple(
-            lp.Assign(e if isinstance(e, ex.Column) else context.names.column("argument", t), e)
-            for e, t in zip(exprs, types, strict=True)
-        )
-        plan = lp.Project(scope.plan, assigns)
-        names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
-        function = context.at(op.span, lambda: context.probe(function, plan, names, keys))
-    if function.fields is None:
-        if op.kind == "FLATMAP" and function.returns.endswith("[]"):
-            return Schema((Field("value", function.returns.removesuffix("[]")),))
-        raise BindError(
-            f"{function.name} does not give records",
-            code="T318",
-            span=op.span,
-            hint=f"return a dict, or write |> EXTEND {'.'.join(op.function)}(..) AS name",
-        )
-    return function.fields
 
 
 def store(context: Context, scope: Scope, op: ast.StoreTable) -> lp.Store:

@@ -53,6 +53,23 @@ class WriteTarget:
     options: tuple[tuple[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeWay:
+    """How a function that is tried is called: as the operator `kind` does.
+
+    For REDUCE so many columns behind the record are the `keys` of groups; `shard` is the parameter
+    of MAP SHARDS that takes the shard.
+    """
+
+    kind: str = ""
+    keys: int = 0
+    shard: str = ""
+
+
+IN_EXPRESSION = ProbeWay()
+"""A call for each row, with the row's columns as arguments."""
+
+
 class TypeProblem(Exception):  # noqa: N818 - no error of its own: the binder makes one of it
     """DuckDB refuses an expression; `message` is its own text without decoration."""
 
@@ -113,11 +130,13 @@ class Catalog(Protocol):
         plan: LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        way: ProbeWay = IN_EXPRESSION,
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of `plan`.
 
         The first columns of the plan form the record when `record` names them, else they are
-        positional arguments; the last ones are the named arguments `keywords`.
+        positional arguments; the last ones are the named arguments `keywords`. `way` says how
+        the operator makes the calls.
         """
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:

@@ -18,7 +18,7 @@ from zql.errors import (
 from zql.expr.expression import Array, Expr, Literal, Struct
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
-from zql.logical.catalog import Catalog, ObjectTable, TypeProblem
+from zql.logical.catalog import IN_EXPRESSION, Catalog, ObjectTable, ProbeWay, TypeProblem
 from zql.logical.scope import Names, Scope
 from zql.source import Span
 from zql.syntax import ast
@@ -92,6 +92,7 @@ class Context:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        way: ProbeWay = IN_EXPRESSION,
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of a plan."""
         commons = {common.number: common for common in self.commons}
@@ -102,7 +103,7 @@ class Context:
             assigns = tuple(lp.Assign(c, c) for c in node.columns)
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
-        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords)
+        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords, way)
 
     def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
         """Types of bound expressions; `TypeProblem` passes through."""

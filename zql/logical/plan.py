@@ -298,10 +298,12 @@ class Apply(Node):
 
 @node
 class MapRows(Node):
-    """`MAP` and `FLATMAP`: records in, records out; the result replaces the row.
+    """`MAP` and its kinds: records in, records out; the result replaces the row.
 
     The function gets a dict of `record` (user's name, column) pairs, or `args` in its place. The
-    records it gives have the keys `names`, one for each of `columns`; `kind` is MAP or FLATMAP.
+    records it gives have the keys `names`, one for each of `columns`; `kind` is MAP, FLATMAP,
+    MAP BATCHES or MAP SHARDS. A batch has `batch_rows` rows, as many as the engine takes when None;
+    the parameter `shard` of a function of shards takes what is known of the shard.
     """
 
     input: LogicalPlan
@@ -313,6 +315,15 @@ class MapRows(Node):
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    batch_rows: int | None = None
+    shard: str = ""
+
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The keys of the record that the function looks at; None when they are not known."""
+        if self.kind in ("MAP", "FLATMAP"):
+            return self.function.reads
+        return None if self.function.form else self.function.reads_rows[0]
 
 
 @node

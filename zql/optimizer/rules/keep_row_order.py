@@ -118,6 +118,8 @@ def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
             return False
         case lp.Limit() | lp.DistinctOn() | lp.Write() | lp.Query():
             return True
+        case lp.MapRows() if plan.kind in ("MAP BATCHES", "MAP SHARDS"):
+            return True
         case lp.SetOperation():
             return seen and plan.kind == "UNION" and plan.all
         case lp.Aggregate():

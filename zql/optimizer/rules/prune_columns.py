@@ -153,9 +153,9 @@ def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
 
 def _map_rows(plan: lp.MapRows) -> lp.LogicalPlan:
     record = plan.record
-    if plan.function.reads is not None:
+    if plan.reads is not None:
         # An empty record would be no record: the function is still handed a dict.
-        record = tuple((n, c) for n, c in record if n in plan.function.reads) or record[:1]
+        record = tuple((n, c) for n, c in record if n in plan.reads) or record[:1]
     pruned = plan if record == plan.record else replace(plan, record=record)
     wanted = frozenset(c.name for _, c in record)
     return _with_input(

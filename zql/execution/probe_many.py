@@ -1,0 +1,166 @@
+"""The columns that a function of many rows gives, seen on a call or a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from zql.execution import frames, kinds, loader, worker
+from zql.execution.binding import CallError
+from zql.execution.engine import Engine
+from zql.execution.kinds import Kind
+from zql.execution.misfit import Misfit, show
+from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.records import items_of
+from zql.execution.results import to_arrow
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call
+from zql.execution.shard import Shard
+from zql.execution.shard_calls import Rows
+from zql.execution.udf import is_record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TABLE = "zql_probe"
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of rows from `first` to `last`; `rows` are those that it takes one by one."""
+
+    arguments: tuple[Any, ...]
+    first: int
+    last: int
+    place: str = "{}"
+    rows: Rows | None = None
+
+    def seen(self, found: Seen) -> Seen:
+        """A failure with its place."""
+        if self.rows is None or "{}" not in self.place:
+            return replace(found, row=self.first, last=self.last, place=self.place)
+        taken = max(self.rows.taken - 1, 0)
+        return replace(found, row=taken, last=taken, place=f"{self.place}, the last that it took,")
+
+
+def observe_many(engine: Engine, calls: Calls) -> Seen:
+    """Makes the calls; never raises what a function raises."""
+    function = calls.function
+    try:
+        loaded = loader.load(function)
+    except BaseException as error:  # noqa: BLE001 - user code
+        return failed_call(0, error, "R713", "cannot be loaded:")
+    kind, values = NULL, []
+    try:
+        made = list(_calls(calls))
+    except Misfit as misfit:
+        message = f"cannot be handed {show(misfit.value)}: {misfit.why}"
+        return Seen(code="R712", row=misfit.row, message=message)
+    for call in made:
+        worker.note_detail(call.first)
+        try:
+            found = loaded(*call.arguments, **_named(calls))
+            table = frames.table_of(found)
+            if table is None:
+                items = _items(calls, found)
+        except CallError as error:
+            return call.seen(Seen(code=error.code, message=error.message, notes=error.notes))
+        except BaseException as error:  # noqa: BLE001 - user code
+            return call.seen(failed_call(0, error, "R710", "raised"))
+        try:
+            if table is not None:
+                kind = merged(kind, _kind_of_table(engine, table))
+                continue
+            for item in items:
+                kind = merged(kind, kind_of(item))
+        except NoType as error:
+            message = f"has no one type for its results: {error}"
+            return call.seen(Seen(code="R711", message=message))
+        values += items
+    return _seen(kind, values)
+
+
+def _seen(kind: Kind, values: list[Any]) -> Seen:
+    if kind == NULL:
+        return Seen(iterates=True)
+    kind = settled(kind)
+    try:
+        to_arrow(values, kind)
+    except Misfit as misfit:
+        return Seen(row=0, code="R711", message=f"gave values of no one type: {misfit.why}")
+    return Seen(str(Kind("LIST", (("", kind),))), iterates=True)
+
+
+def _named(calls: Calls) -> dict[str, Any]:
+    count = len(calls.keywords)
+    values = calls.rows[0][len(calls.rows[0]) - count :] if calls.rows else ()
+    named = dict(zip(calls.keywords, values, strict=True))
+    return {**named, **({calls.way.shard: Shard()} if calls.way.shard else {})}
+
+
+def _items(calls: Calls, found: Any) -> list[Any]:
+    if calls.way.kind == "REDUCE" and is_record(found):
+        return [found]
+    return list(
+        islice(items_of(calls.function, found, calls.way.kind, BaseException), MOST_ELEMENTS)
+    )
+
+
+def _calls(calls: Calls) -> Iterator[_Call]:
+    """The calls that the rows make. Raises `Misfit`."""
+    way = calls.way
+    width = len(calls.rows[0]) - way.keys - len(calls.keywords) if calls.rows else 0
+    items: list[Any] = [row[0] if width == 1 else row[:width] for row in calls.rows]
+    last = len(items) - 1
+    if way.kind == "REDUCE":
+        keys = [row[width : width + way.keys] for row in calls.rows]
+        yield from _groups(items, keys)
+    elif not items:
+        return
+    elif way.kind == "MAP SHARDS":
+        rows = Rows(iter([items]))
+        yield _Call((iter(rows),), 0, last, rows=rows)
+    elif calls.function.form and calls.record:
+        yield _Call((frames.handed(_batch(calls, items), calls.function.form),), 0, last)
+    else:
+        yield _Call((items,), 0, last)
+
+
+def _groups(items: list[Any], keys: list[tuple[Any, ...]]) -> Iterator[_Call]:
+    found: list[tuple[tuple[Any, ...], list[int]]] = []
+    for row, key in enumerate(keys):
+        places = next((places for known, places in found if known == key), None)
+        if places is None:
+            found.append((key, [row]))
+        else:
+            places.append(row)
+    for key, places in found:
+        value = key[0] if len(key) == 1 else key or None
+        rows = iter([items[place] for place in places])
+        place = f"the group {show(value)}" if key else "its input"
+        yield _Call((value, rows), places[0], places[-1], place=place)
+
+
+def _batch(calls: Calls, items: list[dict[str, Any]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [to_arrow([i[name] for i in items], kinds.parse(t)) for name, t in calls.record]
+    return pa.RecordBatch.from_arrays(columns, [name for name, _ in calls.record])
+
+
+def _kind_of_table(engine: Engine, table: pa.Table) -> Kind:
+    """The columns of a table as fields."""
+    with engine.cursor() as cursor:
+        cursor.register(_TABLE, table)
+        columns = cursor.describe(f"FROM {_TABLE}")
+        cursor.unregister(_TABLE)
+    return Kind("STRUCT", tuple((name, _settled(kinds.parse(t))) for name, t in columns))
+
+
+def _settled(kind: Kind) -> Kind:
+    """The type with VARCHAR for an ENUM, whose labels may be others in the next table."""
+    if kind.name == "ENUM":
+        return Kind("VARCHAR")
+    parts = tuple((name, _settled(part)) for name, part in kind.parts)
+    return Kind(kind.name, parts, kind.numbers)

@@ -1,0 +1,52 @@
+"""Calls that are made to see what a function gives, and what was seen: between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zql.execution import traces
+from zql.expr.functions import PythonFunction
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay
+
+MOST_ELEMENTS = 100
+"""How many records of an iterator are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls to be made: for each row the positional arguments, then those of `keywords`.
+
+    `record` has the names and types of the columns, when the first argument is a record.
+    """
+
+    function: PythonFunction
+    rows: Sequence[tuple[Any, ...]]
+    keywords: tuple[str, ...]
+    way: ProbeWay = IN_EXPRESSION
+    record: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What calls gave: a type (empty when there was no row), or why the one of `row` failed.
+
+    A call of many rows is one of those from `row` to `last`; `place` is put for the rows' own place
+    when it has `{}` in it.
+    """
+
+    returns: str = ""
+    iterates: bool = False
+    row: int = 0
+    last: int | None = None
+    place: str = "{}"
+    code: str = ""
+    message: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def failed_call(row: int, error: BaseException, code: str, verb: str) -> Seen:
+    """An exception of the user's code as data."""
+    message = f"{verb} {traces.told(error)}"
+    return Seen(row=row, code=code, message=message, notes=traces.frames(error))

@@ -1,0 +1,17 @@
+"""What MAP SHARDS tells a function about the part of the rows that it works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A part of the rows: the `index` (from 0) of `total`.
+
+    `path` is the file that the rows come from; None when they are what an earlier stage left.
+    """
+
+    index: int = 0
+    total: int = 1
+    path: str | None = None
