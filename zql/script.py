@@ -575,7 +575,11 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
         yield
     except UdfError as error:
         for node in walk(plan):
-            if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
+            if (
+                isinstance(node, lp.PythonColumn | lp.MapRows | lp.Reduce)
+                and node.span
+                and not error.span
+            ):
                 name = re.escape(node.function.name)
                 named = re.match(rf"{name} |.*, while it called {name}\Z", error.message)
                 error.span = node.span if named else None

@@ -21,7 +21,16 @@ from zql.queries import schema_of
 from zql.syntax import ast
 from zql.tree import Node, walk
 
-_COSTLY = lp.MapRows | lp.Apply | lp.Aggregate | lp.Distinct | lp.DistinctOn | lp.Join | lp.Sort
+_COSTLY = (
+    lp.MapRows
+    | lp.Reduce
+    | lp.Apply
+    | lp.Aggregate
+    | lp.Distinct
+    | lp.DistinctOn
+    | lp.Join
+    | lp.Sort
+)
 
 
 @dataclass(frozen=True)

@@ -173,3 +173,75 @@ def stops(rows: Iterator[dict]) -> Iterator[Named]:
         if row["name"] == "Dee":
             raise ValueError("no Dee")
         yield {"id": row["id"], "name": row["name"]}
+
+
+class Group(TypedDict):
+    key: str | None
+    n: int
+    names: list[str]
+
+
+def collect(key, rows: Iterator[dict]) -> Group:
+    names = [row["name"] for row in rows]
+    return {"key": key, "n": len(names), "names": names}
+
+
+def numbered(key, rows):
+    for place, row in enumerate(rows):
+        yield {"key": str(key), "place": place, "name": row["name"]}
+
+
+def oldest(key, rows) -> Named | None:
+    """None, and so no record, for a group whose ages are not known."""
+    known = [row for row in rows if row["age"] is not None]
+    return max(known, key=lambda row: row["age"]) if known else None
+
+
+def first_only(key, rows, word: str = ""):
+    return {"key": key, "first": word + next(iter(rows))["name"]}
+
+
+def late(key, rows):
+    _kept.append(rows)
+    return {"unread": sum(1 for kept in _kept for _ in kept)}
+
+
+_kept: list[Iterator[dict]] = []
+
+
+def total(key, rows):
+    amount = 0
+    for row in rows:
+        amount += row["amount"]
+    return {"key": key, "amount": amount}
+
+
+def total_of_part(key, rows):
+    yield {"amount": sum(row["amount"] for row in rows)}
+
+
+def larger_half(key, rows):
+    return [row for row in rows if row["amount"] > 10]
+
+
+def joined(key, words) -> list[dict[str, str]]:
+    return [{"key": str(key), "words": " ".join(map(str, words))}]
+
+
+def not_paris(key, rows) -> Group:
+    for row in rows:
+        if row["city"] == "Paris":
+            raise ValueError("no Paris")
+    return {"key": key, "n": 0, "names": []}
+
+
+def keyed(key, rows):
+    return {"key": str(key), "type": type(key).__name__, "rows": sum(1 for _ in rows)}
+
+
+def first_letter(text: str) -> str:
+    return text[0].lower()
+
+
+def of_row(row: dict) -> Group:
+    raise ValueError("no row")

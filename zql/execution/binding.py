@@ -13,7 +13,7 @@ from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit
 from zql.expr.expression import Column, Expr
 from zql.expr.functions import FunctionParameter, PythonFunction
-from zql.logical.plan import MapRows, PythonColumn
+from zql.logical.plan import MapRows, PythonColumn, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,7 +138,7 @@ def _is_plain(type_: pa.DataType) -> bool:
     return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
 
 
-def bind(target: PythonColumn | MapRows, constants: Constants, catch: Catch) -> Bound:
+def bind(target: PythonColumn | MapRows | Reduce, constants: Constants, catch: Catch) -> Bound:
     """Loads the function and evaluates the constant arguments. Raises `CallError`."""
     function = target.function
     try:
@@ -150,7 +150,7 @@ def bind(target: PythonColumn | MapRows, constants: Constants, catch: Catch) -> 
         call = _listed(call)
     record: tuple[str, ...] = ()
     arguments: list[Argument] = []
-    if isinstance(target, MapRows) and not target.args:
+    if isinstance(target, MapRows | Reduce) and not target.args:
         record = tuple(name for name, _ in target.record)
         arguments = [Argument(c.name, None, kinds.parse(c.type), False) for _, c in target.record]
     for position, expr in enumerate(target.args):

@@ -278,7 +278,7 @@ def _plan_sql(plan: Node) -> str:
     leaves: dict[Node, str] = {}
 
     def visit(node: Node) -> Node:
-        if isinstance(node, lp.MapRows | lp.Apply):
+        if isinstance(node, lp.PythonOperator):
             node = lp.BatchInput(node.columns)
         if isinstance(node, _LEAVES):
             leaves[node] = typed_rows(node.columns)

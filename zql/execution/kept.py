@@ -66,8 +66,7 @@ def write_all(
     written = 0
     for batch in rechunked(batches, batch_rows):
         if writer is None:
-            path = os.path.join(folder, f"{len(files):06d}.arrow")
-            writer, written = KeptWriter(path, batch.schema), 0
+            writer, written = KeptWriter(_path(folder, len(files)), batch.schema), 0
         writer.write(batch)
         written += batch.nbytes
         if written >= file_bytes:
@@ -76,6 +75,57 @@ def write_all(
     if writer is not None:
         files.append(writer.close())
     return files
+
+
+def write_groups(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    folder: str,
+    starts: str,
+    batch_rows: int,
+    file_bytes: int,
+) -> list[KeptFile]:
+    """Writes batches into files of about `file_bytes`, or more where a group is bigger.
+
+    A file begins where the column `starts` is 1. Without one all rows go into one file, which is
+    there even when there are no rows.
+    """
+    files: list[KeptFile] = []
+    writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
+    written = 0
+    for batch in rechunked(batches, batch_rows):
+        for piece, begins in _at_groups(batch, starts, written, file_bytes):
+            if writer is not None and begins:
+                files.append(writer.close())
+                writer = None
+            if writer is None:
+                writer, written = KeptWriter(_path(folder, len(files)), schema), 0
+            writer.write(piece)
+            written += piece.nbytes
+    if writer is not None:
+        files.append(writer.close())
+    return files
+
+
+def _at_groups(
+    batch: pa.RecordBatch, starts: str, written: int, file_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """The batch in pieces, and whether a file begins with each; `written` is in the file so far."""
+    import pyarrow.compute as pc
+
+    row_bytes = batch.nbytes / batch.num_rows
+    begun, begins = 0, False
+    for row in pc.indices_nonzero(batch.column(starts)).to_pylist() if starts else ():
+        if written + (row - begun) * row_bytes < file_bytes:
+            continue
+        if row > begun:
+            yield batch.slice(begun, row - begun), begins
+        begun, begins, written = row, True, 0
+    yield batch.slice(begun), begins
+
+
+def _path(folder: str, number: int) -> str:
+    return os.path.join(folder, f"{number:06d}.arrow")
 
 
 def rechunked(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,8 @@ from zql.tree import Node, walk
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
+_GROUP_PARTS = 4
+"""Groups are cut finer than files are: what is done with a row costs more there."""
 
 
 class NativeStage:
@@ -117,8 +119,8 @@ class NativeStage:
         """The scans in the plan."""
         return list(dict.fromkeys(n for n in walk(self._plan) if isinstance(n, Scan)))
 
-    def keep(self, folder: str) -> list[KeptFile]:
-        """Leaves the rows in a folder."""
+    def keep(self, folder: str, starts: str | None = None) -> list[KeptFile]:
+        """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart."""
         with ExitStack() as stack:
             engine, relations = self._relations(stack, None)
             sql = render(self._plan, relations)
@@ -126,7 +128,12 @@ class NativeStage:
             engine.profile()
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
-            files = kept.write_all(iter(stream), folder, rows, self._settings.split_size)
+            size = self._settings.split_size
+            if starts is None:
+                files = kept.write_all(iter(stream), folder, rows, size)
+            else:
+                size = max(1, size // _GROUP_PARTS)
+                files = kept.write_groups(stream, stream.schema, folder, starts, rows, size)
             self._add(self._count(engine, None))
             return files
 

@@ -6,15 +6,17 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import InternalError
+from zql.errors import InternalError, ZqlError
 from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
 from zql.execution.carry import carried
 from zql.execution.engine import READERS, Engine
+from zql.execution.group_calls import GroupCaller
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
@@ -23,11 +25,20 @@ from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
-from zql.execution.sources import Input, Sources, casts
+from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr
 from zql.expr.sql import expression_sql, quote_identifier
-from zql.logical.plan import Apply, BatchInput, LogicalPlan, MapRows, Scan
+from zql.logical.plan import (
+    Apply,
+    BatchInput,
+    LogicalPlan,
+    MapRows,
+    PythonOperator,
+    Reduce,
+    Scan,
+)
+from zql.physical.exchange import exchange
 from zql.physical.plan import CallPython, RunSql, Stage, Step
 from zql.physical.sql import render
 from zql.storage.format import Split
@@ -76,6 +87,7 @@ class Pipeline:
         self._count_input = count_input
         path = input.file.path if isinstance(input, Split) else None
         self._shard = Shard(*tasks, path)
+        self._reduced_by = ""
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
         self._relations: Mapping[Node, str] = {}
@@ -104,6 +116,8 @@ class Pipeline:
             step = self.steps[i]
             if isinstance(step, CallPython):
                 stream = self._call(step.call, stream, self.counts[i])
+                if isinstance(step.call, Reduce):
+                    self._reduced_by = step.call.function.name
             else:
                 stream = self._select(step.plan, stream, self.counts[i])
         return stream
@@ -203,27 +217,54 @@ class Pipeline:
                 yield piece
 
     def _call(
-        self, call: Apply | MapRows, stream: Iterator[pa.RecordBatch], count: StepCount
+        self, call: PythonOperator, stream: Iterator[pa.RecordBatch], count: StepCount
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows."""
         try:
             caller = self._caller(call)
         except CallError as error:
             raise locate.load_error(error) from None
-        if isinstance(caller, ShardCaller):
+        if isinstance(caller, ShardCaller | GroupCaller):
+            if isinstance(call, Reduce) and call.kind == "COMBINE":
+                stream = self._together(call, stream)
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
         return self._call_each(caller, stream, count)
 
-    def _caller(self, call: Apply | MapRows) -> Caller | BatchCaller | ShardCaller:
+    def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
         find, rows = (self._constant, self._as_text), self._settings.batch_rows
-        kind = call.kind if isinstance(call, MapRows) else ""
-        if isinstance(call, MapRows) and kind == "MAP BATCHES":
-            return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
-        if isinstance(call, MapRows) and kind == "MAP SHARDS":
-            return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
-        return Caller(call, *find, catch=self._catch, most_rows=rows)
+        match call:
+            case Reduce():
+                return GroupCaller(call, *find, catch=self._catch, most_rows=rows)
+            case MapRows(kind="MAP BATCHES"):
+                return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
+            case MapRows(kind="MAP SHARDS"):
+                return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
+            case _:
+                return Caller(call, *find, catch=self._catch, most_rows=rows)
+
+    def _together(self, call: Reduce, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a part with those of each group together."""
+        first = next(stream, None)
+        if first is None:
+            return
+        engine, sources = self.connection()
+        leaf = call.input
+        if not isinstance(leaf, BatchInput):
+            raise InternalError("COMBINE works on batches")
+        rows = Remembering(chain((first,), stream))
+        name = self._stack.enter_context(registered_stream(engine, first.schema, rows))
+        plan = exchange(call, leaf)
+        relations = sources.of(plan, {leaf: f"(SELECT {casts(leaf.columns)} FROM {name})"})
+        try:
+            yield from self._stack.enter_context(
+                engine.batches(render(plan, relations), self._settings.batch_rows, lossless=True)
+            )
+        except ZqlError:
+            if rows.error is not None:
+                raise rows.error from None
+            raise
 
     def _call_each(
         self, caller: Caller | BatchCaller, stream: Iterator[pa.RecordBatch], count: StepCount
@@ -250,7 +291,10 @@ class Pipeline:
             count.rows_in += batch.num_rows
 
     def _call_once(
-        self, caller: ShardCaller, stream: Iterator[pa.RecordBatch], count: StepCount
+        self,
+        caller: ShardCaller | GroupCaller,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
     ) -> Iterator[pa.RecordBatch]:
         """Python over all rows of the task."""
         results = caller.run(_counted(stream, count))
@@ -260,7 +304,11 @@ class Pipeline:
                 with redirect_stdout(sys.stderr):
                     result = next(results, None)
             except CallError as error:
-                raise locate.call_error(error, self._shard_place(caller)) from None
+                if isinstance(caller, ShardCaller):
+                    place = self._shard_place(caller)
+                else:
+                    place = caller.place(error)
+                raise locate.call_error(error, place) from None
             count.seconds += time.perf_counter() - began - caller.seconds_waited + waited
             count.calls = caller.calls
             if result is None:
@@ -281,6 +329,8 @@ class Pipeline:
 
     def _place(self, first: int, last: int, batch: pa.RecordBatch, count: StepCount) -> str:
         """Where rows of a batch were, from the first to the last of them."""
+        if self._reduced_by:
+            return f"a record that {self._reduced_by} gave"
         numbers = [count.rows_in + first, count.rows_in + last]
         if ORDINAL in batch.schema.names:
             numbers = batch.column(ORDINAL).take([first, last]).to_pylist()
@@ -288,6 +338,8 @@ class Pipeline:
 
     def _shard_place(self, caller: ShardCaller) -> str:
         row = caller.last_row
+        if self._reduced_by:
+            return f"records that {self._reduced_by} gave"
         if row is None:
             return locate.input_place(self._input)
         place = locate.rows_place(self._input, self.steps[0], [row, row], self.connection)
@@ -352,5 +404,5 @@ def describe(step: Step) -> str:
         call = step.call
         calls = call.calls if isinstance(call, Apply) else (call,)
         names = ", ".join(dict.fromkeys(c.function.name for c in calls))
-        return f"{call.kind} {names}" if isinstance(call, MapRows) else f"CALL {names}"
+        return f"CALL {names}" if isinstance(call, Apply) else f"{call.kind} {names}"
     return "SQL"

@@ -138,7 +138,7 @@ def _groups(items: list[Any], keys: list[tuple[Any, ...]]) -> Iterator[_Call]:
     for key, places in found:
         value = key[0] if len(key) == 1 else key or None
         rows = iter([items[place] for place in places])
-        place = f"the group {show(value)}" if key else "its input"
+        place = f"the group {show(value)}" if key else "all the rows"
         yield _Call((value, rows), places[0], places[-1], place=place)
 
 

@@ -12,7 +12,7 @@ from zql.execution.results import records_to_arrow
 from zql.execution.udf import ORDINAL, is_record, iterator_of, record_misfit
 from zql.expr.expression import Expr
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import MapRows
+from zql.logical.plan import MapRows, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,9 +65,11 @@ def items_of(function: PythonFunction, found: Any, kind: str, catch: Catch) -> I
         yield item
 
 
-def gathered(call: MapRows, given: Iterable[Given], most_rows: int) -> Iterator[list[Given]]:
+def gathered(
+    call: MapRows | Reduce, given: Iterable[Given], most_rows: int
+) -> Iterator[list[Given]]:
     """Records in lists of `most_rows`; a scalar is one when the call has one column."""
-    single = call.names[0] if len(call.names) == 1 and call.kind != "REDUCE" else None
+    single = call.names[0] if len(call.names) == 1 and isinstance(call, MapRows) else None
     found: list[Given] = []
     for record, giver in given:
         if single is not None and not is_record(record):
@@ -80,7 +82,7 @@ def gathered(call: MapRows, given: Iterable[Given], most_rows: int) -> Iterator[
         yield found
 
 
-def record_columns(call: MapRows, given: Sequence[Given]) -> list[pa.Array]:
+def record_columns(call: MapRows | Reduce, given: Sequence[Given]) -> list[pa.Array]:
     """Records as the columns of the call. Raises `CallError` with the giver as its row."""
     values = [record for record, _ in given]
     try:

@@ -144,7 +144,8 @@ class Run:
             began = time.perf_counter()
             with self.native(stage) as native:
                 try:
-                    files = tuple(native.keep(folder))
+                    starts = stage.sink.starts if isinstance(stage.sink, Keep) else None
+                    files = tuple(native.keep(folder, starts))
                 except EngineError as error:
                     raise self.explained(error, stage) from None
             rows = sum(file.rows for file in files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,33 @@ def _nulls(columns: Sequence[Column]) -> str:
 
 def _quoted(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
     return ((quote_identifier(c.name), c.type) for c in columns)
+
+
+class Remembering:
+    """Batches on their way into DuckDB, which makes of an exception in them one of its own."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.error: BaseException | None = None
+        self.rows = 0
+        self.seconds = 0.0
+
+    def __iter__(self) -> Remembering:
+        return self
+
+    def __next__(self) -> Any:
+        began = time.perf_counter()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self.seconds += time.perf_counter() - began
+        self.rows += batch.num_rows
+        return batch
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
 from zql.execution import loader, traces
@@ -25,7 +25,7 @@ from zql.execution.pipeline import Pipeline, leaves
 from zql.execution.places import placing
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
-from zql.execution.sources import Input, casts, registered_stream
+from zql.execution.sources import Input, Remembering, casts, registered_stream
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
@@ -36,7 +36,7 @@ from zql.storage import registry
 from zql.storage.format import Split
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +200,11 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
     step = pipeline.steps[last]
     if isinstance(step, RunSql) and last > 0:
         plan: LogicalPlan = step.plan
-        stream = _Remembering(pipeline.batches(last))
+        stream = Remembering(pipeline.batches(last))
         (leaf,) = leaves(plan)
     else:
         plan = leaf = BatchInput(pipeline.columns())
-        stream = _Remembering(pipeline.batches())
+        stream = Remembering(pipeline.batches())
     engine, sources = pipeline.connection()
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -230,30 +230,3 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
         count.rows_in, count.rows_out = stream.rows, file.rows
         count.seconds = time.perf_counter() - began - stream.seconds
     return file
-
-
-class _Remembering:
-    """Batches on their way into DuckDB, which makes of an exception in them one of its own."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self.error: BaseException | None = None
-        self.rows = 0
-        self.seconds = 0.0
-
-    def __iter__(self) -> _Remembering:
-        return self
-
-    def __next__(self) -> Any:
-        began = time.perf_counter()
-        try:
-            batch = next(self._batches)
-        except StopIteration:
-            raise
-        except BaseException as error:
-            self.error = error
-            raise
-        finally:
-            self.seconds += time.perf_counter() - began
-        self.rows += batch.num_rows
-        return batch

@@ -34,6 +34,8 @@ def inputs_of(
         case Scan() as scan:
             format_ = registry.by_name(scan.format)
             return list(format_.splits(scan.files, dict(scan.options), settings.split_size, engine))
+        case StageResult(number) if stage.by_file:
+            return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):
             return list(kept.parts(results[number], settings.split_size, settings.batch_rows))
         case _:

@@ -14,7 +14,7 @@ from zql.execution.misfit import Misfit, show
 from zql.execution.observed import wider
 from zql.execution.results import records_to_arrow, to_arrow
 from zql.expr.sql import quote_identifier
-from zql.logical.plan import Apply, MapRows, PythonColumn
+from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -207,7 +207,7 @@ def _scalar_misfit(bound: Bound, misfit: Misfit, value: Any, kind: Kind) -> Call
     return CallError("R711", bound.function.name, misfit.row, message, hint=hint)
 
 
-def record_misfit(call: MapRows, misfit: Misfit, record: Any, row: int) -> CallError:
+def record_misfit(call: MapRows | Reduce, misfit: Misfit, record: Any, row: int) -> CallError:
     """What is told of a record that does not fit the columns of the call."""
     message = f"gave {show(misfit.value)}, which does not fit: {misfit.why}"
     if record is None:

@@ -137,7 +137,20 @@ def sql_label(step: RunSql) -> str:
     return f"{read}, SQL" if read else "SQL"
 
 
-def _calls(call: lp.Apply | lp.MapRows) -> list[Document]:
+def _calls(call: lp.PythonOperator) -> list[Document]:
+    if isinstance(call, lp.Reduce):
+        return [
+            {
+                "operator": call.kind,
+                **_function(call.function),
+                "keys": [key.name for key in call.keys],
+                "record": [name for name, _ in call.record],
+                "columns": [
+                    {"name": name, "type": column.type}
+                    for name, column in zip(call.names, call.made, strict=True)
+                ],
+            }
+        ]
     if isinstance(call, lp.MapRows):
         columns = zip(call.names, call.columns, strict=True)
         return [

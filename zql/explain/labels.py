@@ -68,6 +68,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return "Apply " + "; ".join(python_lines(plan))
         case lp.MapRows():
             return "MapRows " + python_lines(plan)[0]
+        case lp.Reduce():
+            return "Reduce " + python_lines(plan)[0]
         case lp.Write():
             return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
         case lp.Query():
@@ -140,14 +142,12 @@ def _readable(expr: ex.Expr) -> ex.Expr:
     return visit(expr)  # type: ignore[return-value]
 
 
-def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
+def python_lines(call: lp.PythonOperator) -> list[str]:
     """Each Python call of an operator in a line: what is handed in, and what comes back."""
+    if isinstance(call, lp.Reduce):
+        return [_reduce_line(call)]
     if isinstance(call, lp.MapRows):
-        if call.record:
-            given = "{" + ", ".join(name for name, _ in call.record) + "}"
-        else:
-            given = ", ".join(expression_text(a) for a in call.args)
-        named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+        given, named = _given(call)
         made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.columns, strict=True))
         if call.shard:
             named += f", {call.shard} => the shard"
@@ -164,6 +164,23 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
         )
     return lines
+
+
+def _given(call: lp.MapRows | lp.Reduce) -> tuple[str, str]:
+    """What the function gets of each row, and its named arguments with a comma before each."""
+    given = ", ".join(expression_text(a) for a in call.args)
+    if call.record:
+        given = "{" + ", ".join(name for name, _ in call.record) + "}"
+    return given, "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+
+
+def _reduce_line(call: lp.Reduce) -> str:
+    given, named = _given(call)
+    keys = ", ".join(key.name for key in call.keys)
+    key = f"({keys})" if len(call.keys) > 1 else keys or "NULL"
+    order = f" order {_keys(call.order)}" if call.order else ""
+    made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
+    return f"{call.kind} {_home(call.function)}({key}, rows of {given}{named}){order} -> {made}"
 
 
 def _home(function: object) -> str:
@@ -193,7 +210,7 @@ def word(plan: lp.LogicalPlan) -> str:
     match plan:
         case lp.Apply():
             return ", ".join(dict.fromkeys(f"{c.function.name}(..)" for c in plan.calls))
-        case lp.MapRows():
+        case lp.MapRows() | lp.Reduce():
             return f"{plan.kind} {plan.function.name}"
         case lp.Join():
             return "JOIN" if plan.kind == "INNER" else f"{plan.kind} JOIN"

@@ -144,7 +144,7 @@ def _pruned(bound: lp.LogicalPlan, optimized: lp.LogicalPlan) -> Iterator[Note]:
 
 def _handed(optimized: lp.LogicalPlan) -> Iterator[Note]:
     for node in walk(optimized):
-        if not isinstance(node, lp.MapRows) or not node.record:
+        if not isinstance(node, lp.MapRows | lp.Reduce) or not node.record:
             continue
         name = node.function.name
         names = ", ".join(n for n, _ in node.record)

@@ -70,7 +70,7 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
             return "that is VOLATILE, and is called for every row" if volatile else ""
         case lp.Check():
             return "every row is checked first"
-        case lp.MapRows():
+        case lp.MapRows() | lp.Reduce():
             return "it is about the rows that the function makes"
         case lp.Limit():
             return "LIMIT counts the rows that come without it"
@@ -133,6 +133,8 @@ def why_limit_stays(limit: lp.Limit) -> str:
             return "it takes the first rows that pass"
         case lp.Unnest():
             return "a row gives any number of elements"
+        case lp.Reduce():
+            return "a group gives any number of records"
         case lp.MapRows() as rows if rows.kind in ("MAP BATCHES", "MAP SHARDS"):
             return "the function gives any number of records"
         case lp.MapRows() as rows if rows.kind != "MAP":

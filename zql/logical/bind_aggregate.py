@@ -57,7 +57,7 @@ def _order(op: ast.Aggregate, columns: list[ex.Column]) -> tuple[ex.SortKey, ...
     )
 
 
-def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem | ast.SelectItem) -> Made:
     """A key of GROUP BY bound. Raises `BindError`."""
     if isinstance(item.expr, ex.Literal) and isinstance(item.expr.value, int) and not item.alias:
         raise BindError(

@@ -18,6 +18,7 @@ from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
+from zql.logical.bind_reduce import reduce
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
@@ -235,6 +236,8 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case ast.Reduce():
+                return reduce(context, scope, op, outer)
             case ast.If():
                 return self.inner(scope, branches.chosen(context, op), outer)
             case ast.Switch():

@@ -327,6 +327,40 @@ class MapRows(Node):
 
 
 @node
+class Reduce(Node):
+    """`REDUCE` and its `COMBINE`, by `kind`: a call for each group of equal `keys`.
+
+    The function gets the key and the group's rows, in the order of `order`, then in that of the
+    input: dicts of `record` pairs, or values of `args` in their place. Without keys all rows are
+    one group, even if there are none. REDUCE gives `columns` under the keys `names` of records.
+    COMBINE works on a part of the rows: its `columns` are the keys, then those of `names`; there
+    may be several records of a key. Order is open; groups come out sorted by their keys.
+    """
+
+    input: LogicalPlan
+    kind: str
+    function: PythonFunction
+    keys: tuple[Column, ...]
+    record: tuple[tuple[str, Column], ...]
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...]
+    order: tuple[SortKey, ...]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """The keys of the record that the function looks at; None when they are not known."""
+        return self.function.reads_rows[1] if self.kind == "REDUCE" else None
+
+    @property
+    def made(self) -> tuple[Column, ...]:
+        """The columns that hold the function's records, one for each of `names`."""
+        return self.columns[len(self.columns) - len(self.names) :]
+
+
+@node
 class Write(Node):
     """Rows to files. `names` are the users' names of the input's columns, in order."""
 
@@ -465,6 +499,7 @@ LogicalPlan = (
     | Unnest
     | Apply
     | MapRows
+    | Reduce
     | Check
     | Write
     | Query
@@ -474,6 +509,10 @@ LogicalPlan = (
     | CommonRows
     | Program
 )
+
+
+PythonOperator = Apply | MapRows | Reduce
+"""What calls Python functions."""
 
 
 def outputs_of(plan: Root) -> tuple[Output, ...]:

@@ -58,6 +58,8 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
             roots += [c.guard for c in plan.calls if c.guard is not None]
         case lp.MapRows():
             roots = [*(c for _, c in plan.record), *plan.args, *(v for _, v in plan.keywords)]
+        case lp.Reduce():
+            roots = [*plan.keys, *(c for _, c in plan.record), *plan.args, *plan.order]
         case lp.SetOperation():
             roots = []
         case lp.Unnest():

@@ -6,7 +6,7 @@ a stage without one is a single DuckDB statement with all threads.
 
 from __future__ import annotations
 
-from zql.logical.plan import Apply, LogicalPlan, MapRows, Scan, StageResult
+from zql.logical.plan import LogicalPlan, PythonOperator, Scan, StageResult
 from zql.tree import Node, node, walk
 
 
@@ -22,9 +22,12 @@ class RunSql(Node):
 
 @node
 class CallPython(Node):
-    """Python over batches: an `Apply` or a `MapRows` whose input is `BatchInput`."""
+    """Python over batches: an operator whose input is `BatchInput`.
 
-    call: Apply | MapRows
+    A REDUCE wants the rows of each group together, as `exchange` puts them.
+    """
+
+    call: PythonOperator
 
 
 Step = RunSql | CallPython
@@ -32,7 +35,13 @@ Step = RunSql | CallPython
 
 @node
 class Keep(Node):
-    """The rows stay in the run's work folder for later stages."""
+    """The rows stay in the run's work folder for later stages.
+
+    With `starts` the rows of a group stay in one file: it names the column that is 1 where a group
+    begins, or is empty when all rows are one group, which then is there even without any.
+    """
+
+    starts: str | None = None
 
 
 @node
@@ -77,7 +86,8 @@ class Stage(Node):
 
     `row_local` says that a native stage may be run split by split (over its one `Scan`) with the
     same rows in the same order: it is when its output is sharded. `limit` is the number of rows
-    that the next stage wants of this one: tasks behind those that give it need not run.
+    that the next stage wants of this one: tasks behind those that give it need not run. `by_file`
+    says that each file of its source is a task, however big.
     """
 
     id: int
@@ -86,6 +96,7 @@ class Stage(Node):
     sink: Sink
     row_local: bool = False
     limit: int | None = None
+    by_file: bool = False
 
     @property
     def inputs(self) -> tuple[int, ...]:

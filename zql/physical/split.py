@@ -14,6 +14,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import free_columns, has_subquery, has_window
+from zql.physical.exchange import STARTS, exchange
 from zql.physical.plan import (
     CallPython,
     Collect,
@@ -48,6 +49,7 @@ class _Tasks:
     source: lp.Scan | lp.StageResult
     steps: tuple[Step, ...]
     columns: tuple[ex.Column, ...]
+    by_file: bool = False
 
 
 def split(plan: lp.Root) -> PhysicalPlan:
@@ -88,13 +90,13 @@ class _Splitter:
         if isinstance(part, _Native):
             stage = Stage(number, None, (RunSql(part.plan),), sink, is_row_local(part.plan))
         else:
-            stage = Stage(number, part.source, part.steps, sink)
+            stage = Stage(number, part.source, part.steps, sink, by_file=part.by_file)
         self.stages.append(stage)
         return number
 
-    def kept(self, part: _Native | _Tasks) -> lp.StageResult:
+    def kept(self, part: _Native | _Tasks, starts: str | None = None) -> lp.StageResult:
         """The result of a stage of its own."""
-        return lp.StageResult(self.finish(part, Keep()), part.columns)
+        return lp.StageResult(self.finish(part, Keep(starts)), part.columns)
 
     def native(self, plan: lp.LogicalPlan) -> lp.LogicalPlan:
         """The plan as SQL: what needs tasks is computed before and read back."""
@@ -103,7 +105,9 @@ class _Splitter:
 
     def build(self, plan: lp.LogicalPlan) -> _Native | _Tasks:
         match plan:
-            case lp.Apply() | lp.MapRows():
+            case lp.Reduce(kind="REDUCE"):
+                return self.reduce(plan)
+            case lp.Apply() | lp.MapRows() | lp.Reduce():
                 return self.python(plan)
             case lp.CommonRows():
                 return _Native(replace(self.common[plan.number], columns=plan.columns))
@@ -116,14 +120,21 @@ class _Splitter:
                 if isinstance(below, _Tasks):
                     own = self.subqueries(plan, inline=False)
                     step = RunSql(lp.with_input(own, lp.BatchInput(below.columns)))
-                    return _Tasks(below.source, (*below.steps, step), plan.columns)
+                    return replace(below, steps=(*below.steps, step), columns=plan.columns)
                 own = self.subqueries(plan, inline=True)
                 return _Native(lp.with_input(own, below.plan))
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))
 
-    def python(self, plan: lp.Apply | lp.MapRows) -> _Tasks:
+    def reduce(self, plan: lp.Reduce) -> _Tasks:
+        """Groups put together by a statement of their own, then worked on file by file."""
+        rows = exchange(plan, self.native(plan.input))
+        source = self.kept(_Native(rows), STARTS if plan.keys else "")
+        call = CallPython(replace(plan, input=lp.BatchInput(source.columns)))
+        return _Tasks(source, (RunSql(source), call), plan.columns, by_file=True)
+
+    def python(self, plan: lp.PythonOperator) -> _Tasks:
         below = self.build(plan.input)
         if isinstance(below, _Native):
             source = _source(below.plan)
@@ -132,7 +143,7 @@ class _Splitter:
                 below = _Native(source)
             below = _Tasks(source, (RunSql(below.plan),), below.columns)
         call = CallPython(replace(plan, input=lp.BatchInput(below.columns)))
-        return _Tasks(below.source, (*below.steps, call), plan.columns)
+        return replace(below, steps=(*below.steps, call), columns=plan.columns)
 
     def subqueries(self, plan: lp.LogicalPlan, inline: bool) -> lp.LogicalPlan:
         """Plans of subqueries made SQL; inside tasks each is computed once, before them."""
@@ -149,7 +160,7 @@ class _Splitter:
     def subquery(self, node: ex.Subquery, inline: bool) -> ex.Subquery:
         query: lp.LogicalPlan = node.query  # type: ignore[assignment]
         correlated = bool(free_columns(query))
-        python = any(isinstance(n, lp.Apply | lp.MapRows) for n in walk(query))
+        python = any(isinstance(n, lp.PythonOperator) for n in walk(query))
         if correlated and (python or not inline):
             raise BindError(
                 "a subquery that looks at the outer row cannot stand beside Python here",

@@ -54,6 +54,8 @@ def _below(plan: lp.LogicalPlan, some: bool) -> bool:
             return False if some else some
         case lp.Filter() | lp.Limit() | lp.Join() | lp.Query():
             return True
+        case lp.MapRows() if plan.kind == "MAP SHARDS":
+            return True  # the function may leave rows
         case lp.SetOperation():
             return some or not (plan.kind == "UNION" and plan.all)
         case _:

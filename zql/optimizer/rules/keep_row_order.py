@@ -116,7 +116,7 @@ def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
     match plan:
         case lp.Sort() | lp.Distinct() | lp.Join():
             return False
-        case lp.Limit() | lp.DistinctOn() | lp.Write() | lp.Query():
+        case lp.Limit() | lp.DistinctOn() | lp.Reduce() | lp.Write() | lp.Query():
             return True
         case lp.MapRows() if plan.kind in ("MAP BATCHES", "MAP SHARDS"):
             return True

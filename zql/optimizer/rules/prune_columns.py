@@ -34,8 +34,8 @@ def _prune(  # noqa: C901 - one case for each operator
             return _project(plan, wanted)
         case lp.Apply():
             return _apply(plan, wanted)
-        case lp.MapRows():
-            return _map_rows(plan)
+        case lp.MapRows() | lp.Reduce():
+            return _of_records(plan)
         case lp.Filter():
             return _with_input(plan, wanted | columns_of(plan.predicate))
         case lp.Sort():
@@ -151,16 +151,16 @@ def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
     return _with_input(pruned, (wanted - made) | _used(kept))
 
 
-def _map_rows(plan: lp.MapRows) -> lp.LogicalPlan:
+def _of_records(plan: lp.MapRows | lp.Reduce) -> lp.LogicalPlan:
     record = plan.record
     if plan.reads is not None:
         # An empty record would be no record: the function is still handed a dict.
         record = tuple((n, c) for n, c in record if n in plan.reads) or record[:1]
     pruned = plan if record == plan.record else replace(plan, record=record)
-    wanted = frozenset(c.name for _, c in record)
-    return _with_input(
-        pruned, wanted | _used(plan.args) | _used(value for _, value in plan.keywords)
-    )
+    wanted = frozenset(c.name for _, c in record) | _used(v for _, v in plan.keywords)
+    if isinstance(plan, lp.Reduce):
+        wanted |= _used((*plan.keys, *plan.order))
+    return _with_input(pruned, wanted | _used(plan.args))
 
 
 def _aggregate(plan: lp.Aggregate, wanted: Wanted) -> lp.LogicalPlan:

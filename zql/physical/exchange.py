@@ -1,0 +1,51 @@
+"""Rows of equal keys brought together: sorted by DuckDB, marked where groups begin."""
+
+from __future__ import annotations
+
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+
+STARTS = "zql starts"
+"""A hidden column: 1 where a group begins, else 0; of the first row it may say either."""
+
+_PLACE = "zql place"
+
+
+def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The rows of `input` by group: by keys, by the order of the operator, by their places.
+
+    The columns are those that the operator uses, and STARTS when it has keys.
+    """
+    used = tuple(dict.fromkeys((*reduce.keys, *(c for _, c in reduce.record), *_of_args(reduce))))
+    passed = tuple(lp.Assign(c, c) for c in used)
+    if not reduce.keys and not reduce.order:
+        return lp.Project(input, passed or _one_column(input))
+    place = ex.Column(_PLACE, "BIGINT")
+    number = lp.Assign(place, ex.Call(("row_number",), window=ex.Window()))
+    order = tuple(k.expr for k in reduce.order if isinstance(k.expr, ex.Column))
+    sorted_by = tuple(dict.fromkeys((*used, *order)))
+    placed = lp.Project(input, (*(lp.Assign(c, c) for c in sorted_by), number))
+    keys = (*(ex.SortKey(key) for key in reduce.keys), *reduce.order, ex.SortKey(place))
+    rows = lp.Sort(placed, keys)
+    return lp.Project(rows, (*passed, *_starts(reduce.keys)) or _one_column(rows))
+
+
+def _of_args(reduce: lp.Reduce) -> list[ex.Column]:
+    return [a for a in reduce.args if isinstance(a, ex.Column)]
+
+
+def _one_column(plan: lp.LogicalPlan) -> tuple[lp.Assign, ...]:
+    """A column for rows of which nothing is wanted but that they are there."""
+    return tuple(lp.Assign(c, c) for c in plan.columns[:1])
+
+
+def _starts(keys: tuple[ex.Column, ...]) -> tuple[lp.Assign, ...]:
+    """Whether a key differs from that of the row before, as a number."""
+    if not keys:
+        return ()
+    before = (ex.Call(("lag",), (key,), window=ex.Window()) for key in keys)
+    differ = tuple(
+        ex.Is(key, "DISTINCT", other=other) for key, other in zip(keys, before, strict=True)
+    )
+    any_differs = differ[0] if len(differ) == 1 else ex.Logical("OR", differ)
+    return (lp.Assign(ex.Column(STARTS, "TINYINT"), ex.Cast(any_differs, "TINYINT")),)
