@@ -12,7 +12,6 @@ from zql.logical.bind_select import Made, check_unique, first_aggregate, has_win
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import Node, children, map_children, walk
 
 
@@ -72,12 +71,12 @@ def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             span=call.span,
             hint="put it before GROUP BY",
         )
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     return Made(name, bound, item.expr.span)
 
 
 def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
     _check_item(made)
     return replace(made, expr=_typed_below_python(binder, made.expr))

@@ -14,7 +14,6 @@ from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import children, walk
 
 
@@ -210,7 +209,7 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
                 notes=(f"columns here: {', '.join(binder.scope.names)}",),
             )
         return [Made(v.name, v.column, item.span, v.origin) for v in found]
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     bound = binder.bind(item.expr)
     origin = ""
     if isinstance(bound, ex.Column):

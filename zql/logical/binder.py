@@ -6,17 +6,23 @@ errors come together in an `ErrorList`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_join import join
 from zql.logical.bind_select import extend, select, set_columns
-from zql.logical.bind_source import bind_item, bind_items, named, visible_only
+from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
+from zql.logical.bind_table_function import call_table_function
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
+from zql.logical.declared import no_table_function, table_function
+from zql.logical.local_tables import with_tables
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
@@ -35,38 +41,72 @@ def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.W
         return binder.statement(query)
 
 
+_RESHAPING = (
+    ast.MapRows
+    | ast.Aggregate
+    | ast.Select
+    | ast.Join
+    | ast.SetOperation
+    | ast.CallTable
+    | ast.With
+)
+"""Operators that give other columns: after an error in one nothing is known of what follows."""
+
+
+def check_declaration(
+    function: ast.CreateFunction | ast.CreateTableFunction,
+    catalog: Catalog,
+    declarations: Declarations,
+) -> list[str]:
+    """Checks a function before it is called; gives warnings. Raises `BindError`, `ErrorList`."""
+    binder = _Binder(catalog, declarations)
+    if isinstance(function, ast.CreateFunction):
+        binder.collected(lambda: check_function(binder.context, function))
+    else:
+        binder.collected(lambda: check_table_function(binder.context, function))
+    return binder.context.warnings
+
+
+T = TypeVar("T")
+
+
 class _Binder:
     def __init__(self, catalog: Catalog, declarations: Declarations) -> None:
         self.context = Context(catalog, declarations, self.query)
 
     def statement(self, query: ast.Query) -> lp.Write | lp.Query:
-        plan: lp.Write | lp.Query | None = None
+        return self.collected(lambda: self.root(query))
+
+    def collected(self, action: Callable[[], T]) -> T:
+        """What the action gives; its error and those it reported are raised together."""
         try:
-            plan = self.root(query)
+            result = action()
         except Interrupted:
             raise
         except ZqlError as error:
-            self.context.errors.append(error)
+            raise _one_or_list(_distinct_errors([*self.context.errors, error])) from None
         errors = _distinct_errors(self.context.errors)
-        if len(errors) == 1:
-            raise errors[0]
         if errors:
-            raise ErrorList(errors)
-        if plan is None:
-            raise TypeError(query)
-        return plan
+            raise _one_or_list(errors)
+        return result
 
     def root(self, query: ast.Query) -> lp.Write | lp.Query:
         last = query.operators[-1] if query.operators else None
         if isinstance(last, ast.Write):
-            scope = self.query(replace(query, operators=query.operators[:-1]), ())
+            scope = self.pipeline(replace(query, operators=query.operators[:-1]), ())
             return operators.write(self.context, scope, last)
-        scope = visible_only(self.query(query, ()), query.span)
+        scope = visible_only(self.pipeline(query, ()), query.span)
         named(scope, query.span)
         return lp.Query(scope.plan, scope.names)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
         """The scope behind a query's last operator."""
+        with self.context.scoped():
+            return self.pipeline(query, outer)
+
+    def pipeline(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
+        """A query whose names of WITH stay: those of a statement reach what ends it."""
+        with_tables(self.context, query.common, outer)
         if not query.items:
             raise BindError(
                 "there is no result to go on from",
@@ -74,7 +114,8 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        columns = named_columns(query, self.context.declarations.modules)
+        declarations = self.context.declarations
+        columns = named_columns(query, {*declarations.modules, *declarations.scripts})
         scope = bind_items(self.context, query.items, outer, columns)
         for op in query.operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
@@ -83,7 +124,7 @@ class _Binder:
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
         """What goes on behind an operator with an error: its input, new names without a type."""
-        if isinstance(op, ast.MapRows | ast.Aggregate | ast.Select | ast.Join | ast.SetOperation):
+        if isinstance(op, _RESHAPING):
             raise ErrorList(self.context.errors) if self.context.errors else TypeError(op)
         names = []
         if isinstance(op, ast.Unnest) and op.alias and op.alias.text not in scope.names:
@@ -125,6 +166,11 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case ast.With():
+                with_tables(context, op.common, outer)
+                return scope
+            case ast.CallTable():
+                return self.call(scope, op, outer)
             case ast.Write():
                 raise BindError(
                     "WRITE ends a pipeline: nothing can follow or enclose it",
@@ -133,6 +179,20 @@ class _Binder:
                 )
             case _:
                 raise not_yet(op)
+
+    def call(self, scope: Scope, op: ast.CallTable, outer: tuple[Scope, ...]) -> Scope:
+        """`|> CALL f(..)`: the input is the first table of a table function."""
+        declared = table_function(self.context.declarations, op.function.parts)
+        if declared is None:
+            raise no_table_function(self.context, op.function, op.function.span)
+        unique(scope, "in CALL", op.span)
+        found = call_table_function(self.context, *declared, op, outer, bind_item, scope)
+        result = visible_only(found, op.span)
+        return result.with_alias(op.alias.text) if op.alias else result
+
+
+def _one_or_list(errors: list[ZqlError]) -> ZqlError:
+    return errors[0] if len(errors) == 1 else ErrorList(errors)
 
 
 def _distinct_errors(errors: list[ZqlError]) -> list[ZqlError]:

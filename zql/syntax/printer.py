@@ -188,7 +188,9 @@ def _path_source(node: ast.PathSource, _: Texts) -> str:
 
 @renders(ast.NameSource)
 def _name_source(node: ast.NameSource, _: Texts) -> str:
-    return identifier_text(node.name)
+    if not node.module:
+        return identifier_text(node.name)
+    return f"{identifier_text(node.module)}.{identifier_text(node.name, any_word=True)}"
 
 
 @renders(ast.ParameterSource)
