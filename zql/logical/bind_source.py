@@ -252,7 +252,7 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     view = declarations.views.get(item.name)
     if view is not None:
         return _view(context, view, declarations, item)
-    table = context.catalog.object(item.name)
+    table = declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
         return _object(context, table.key, table.schema.fields).with_alias(item.name)
     if item.name in context.frame.defining:
@@ -262,7 +262,8 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
             span=item.span,
             hint="|> RECURSIVE UNION ALL (..) repeats a query until nothing is new",
         )
-    known = [*context.frame.tables, *declarations.views, *context.catalog.object_names()]
+    known = [*context.frame.tables, *declarations.views, *declarations.tables]
+    known += context.catalog.object_names()
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',

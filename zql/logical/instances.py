@@ -35,6 +35,9 @@ def copied(names: Names, scope: Scope) -> Scope:
     def visit(node: N) -> N:
         if isinstance(node, ex.Column):
             return cast("N", replace(node, name=renamed.get(node.name, node.name)))
+        if isinstance(node, lp.CommonRows):
+            # Its columns are those of the rows that are computed once, and keep their names.
+            return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
         changed: N = map_children(node, visit)
         return changed
 
