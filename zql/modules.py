@@ -42,7 +42,8 @@ class Modules:
 
     def load(self, statement: ast.ImportScript, base_dir: str | None) -> Declarations:
         """The declarations of the file that an IMPORT MODULE names. Raises `ZqlError`."""
-        path = os.path.realpath(os.path.join(base_dir or os.curdir, statement.path))
+        written = os.path.join(base_dir or os.getcwd(), statement.path)
+        path = os.path.realpath(written)
         if path in self._opened:
             chain = [*self._opened[self._opened.index(path) :], path]
             raise BindError(
@@ -53,7 +54,7 @@ class Modules:
             )
         if path not in self._loaded:
             try:
-                self._loaded[path] = self.declared(_read(path, statement.span), path)
+                self._loaded[path] = self.declared(_read(written, statement.span), path)
             except Interrupted:
                 raise
             except ZqlError as error:
@@ -146,7 +147,7 @@ def _read(path: str, span: Span | None) -> Source:
     """The text of a module, under the name that messages show."""
     name = os.path.relpath(path)
     if name.startswith(os.pardir):
-        name = path
+        name = os.path.normpath(path)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return Source(name, file.read())

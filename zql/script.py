@@ -261,9 +261,12 @@ class ScriptRun:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
         broken = [e.span.start for e in self.syntax_errors if e.span]
         lost = {e.message.partition("$")[2].partition(" ")[0] for e in self.parameter_errors}
-        for place, statement in enumerate(self.script.statements, 1):
+        source = self.script.span.source if self.script.span else None
+        starts: dict[int, int] = {}
+        for nth, statement in enumerate(self.script.statements, 1):
             start = statement.span.start if statement.span else 0
-            number = place + sum(at < start for at in broken)
+            number = nth + sum(at < start for at in broken)
+            starts[number] = start
             try:
                 self.checked(statement)
             except Interrupted:
@@ -272,7 +275,14 @@ class ScriptRun:
                 errors = error.errors if isinstance(error, ErrorList) else [error]
                 found += [_placed(e, number, statement) for e in errors if not _follows(e, lost)]
                 lost |= {declared_name(statement) or ""} - {""}
-        return sorted(found, key=lambda e: e.span.start if e.span else -1)
+
+        def place(error: ZqlError) -> int:
+            """Where it is in the script: for an error in a module, where that is imported."""
+            if error.span and error.span.source is not source:
+                return starts.get(error.statement or 0, -1)
+            return error.span.start if error.span else -1
+
+        return sorted(found, key=place)
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):

@@ -113,7 +113,7 @@ def _check_parameters(context: Context, function: Function) -> None:
             if not is_table:
                 raise BindError(
                     f"a parameter of a SQL function is a value: {name} cannot be {type_}",
-                    code="T326",
+                    code="T332",
                     span=parameter.span,
                     hint="CREATE TEMP TABLE FUNCTION takes tables and expressions over them",
                 )

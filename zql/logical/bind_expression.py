@@ -368,6 +368,13 @@ class ExpressionBinder:
         try:
             self.name(receiver)
         except BindError:
+            if script is not None:
+                raise BindError(
+                    f"{'.'.join(call.name)}: what {call.name[0]} imports is its own",
+                    code="N205",
+                    span=call.name_span or call.span,
+                    hint="import that module here, too",
+                ) from None
             known = [*self.context.declarations.modules, *self.context.declarations.scripts]
             near = nearest(call.name[0], known)
             raise BindError(

@@ -21,7 +21,7 @@ from zql.logical.context import (
     Place,
     type_error,
 )
-from zql.logical.conversion import as_parameter
+from zql.logical.conversion import as_parameter, kind_of
 from zql.logical.declared import called, matched
 from zql.logical.scope import Scope
 from zql.source import Span
@@ -114,7 +114,7 @@ def table_of(
     if not tables:
         raise BindError(
             f"{parameter.name.text} is an expression over a table, and there is none",
-            code="P411",
+            code="P415",
             span=parameter.span,
             hint="add a parameter: t TABLE",
         )
@@ -142,7 +142,7 @@ def _constant(
     if any(isinstance(n, ex.PythonCall | ex.Subquery) for n in walk(bound)):
         raise BindError(
             f"{name} of {function.name.text} is a value: it takes a constant",
-            code="T325",
+            code="T331",
             span=value.span,
         )
     have = binder.types((bound,))[0]
@@ -151,6 +151,8 @@ def _constant(
         result = context.catalog.evaluate(ex.Cast(cast, "VARCHAR"))
     except TypeProblem as problem:
         raise type_error(problem, value.span) from None
+    if kind_of(parameter.type) == "integer" and result is not None:
+        return ex.Literal(int(result), parameter.type, span=value.span)
     nested = parameter.type.endswith("]") or parameter.type.startswith(("STRUCT", "MAP", "UNION"))
     return cast if nested else ex.Literal(result, parameter.type, span=value.span)
 
@@ -174,7 +176,7 @@ def _table_item(value: ex.Expr, function: str, parameter: str) -> ast.FromItem:
         case _:
             raise BindError(
                 f"{parameter} of {function} is a table: a query in parentheses, or a table's name",
-                code="T325",
+                code="T331",
                 span=span,
                 hint="(FROM ..)",
             )

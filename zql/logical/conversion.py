@@ -68,7 +68,7 @@ def _fits(context: Context, have: str, want: str) -> bool:
         return True
     if have.startswith("DECIMAL") and want.startswith("DECIMAL"):
         return _scale(have) <= _scale(want)
-    if "text" in kinds and kinds != ("text", "text"):
+    if kinds[0] != kinds[1]:
         return False
     try:
         return context.catalog.common_type([have, want]) == want
