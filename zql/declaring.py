@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from zql.errors import BindError
-from zql.logical import plan as lp
 from zql.logical.bind_source import constant_value
 from zql.logical.binder import bind, check_declaration
 from zql.logical.catalog import Catalog
@@ -78,13 +77,9 @@ class Declaring:
                 span=statement.name.span,
                 hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
             )
-        plan = bind(statement.query, self.catalog, self.declarations)
-        if lp.rows_of(plan) is None:
-            raise BindError(
-                "a view is one table: it cannot write or have several outputs",
-                code="P406",
-                span=statement.query.span,
-            )
+        # Bound as it will be where it is read: inside another query.
+        inner = ast.QuerySource(statement.query, span=statement.query.span)
+        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
         self.declarations.views[name] = statement
 
     def create_function(

@@ -408,7 +408,7 @@ def _leaves(query: ast.Query) -> bool:
 
 @contextmanager
 def _call_places(plan: PhysicalPlan) -> Iterator[None]:
-    """Gives an error of a Python function the place of its call in the script."""
+    """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield
     except UdfError as error:
@@ -416,6 +416,12 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
             if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
                 name = node.function.name
                 error.span = node.span if error.message.startswith(f"{name} ") else None
+        raise
+    except RunError as error:
+        if error.code == "R760" and error.span is None:
+            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
+            said = error.message.removeprefix("assertion failed: ")
+            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
 
 

@@ -26,6 +26,7 @@ from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
+from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
 from zql.script import Compiled, ScriptRun, StatementResult
@@ -322,6 +323,8 @@ class Session:
         stages = split(optimized)
         if fuse_steps.__name__ not in self.disabled:
             stages = fuse_steps(stages)
+        if share_groups.__name__ not in self.disabled:
+            stages = share_groups(stages)
         return Compiled(plan, optimized, trace, stages)
 
     def catalog(
@@ -353,7 +356,7 @@ class Session:
         return self.runner().probe(function, self.compile(limited).stages, record, keywords)
 
 
-ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
+ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})
 """Every rule that can be switched off."""
 
 

@@ -77,11 +77,11 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
     check_unique(context, made, "EXTEND")
     columns = typed(binder, made)
     inner = binder.scope.plan
-    plan = lp.Project(
-        inner,
-        tuple(lp.Assign(c, c) for c in scope.over(inner).kept_columns())
-        + tuple(lp.Assign(c, m.expr) for c, m in zip(columns, made, strict=True)),
-    )
+    kept = scope.over(inner).kept_columns()
+    # A column under another name is the same column: it is passed on once.
+    added = [(c, m.expr) for c, m in zip(columns, made, strict=True) if c not in kept]
+    assigns = (*((c, c) for c in kept), *added)
+    plan = lp.Project(inner, tuple(lp.Assign(c, e) for c, e in assigns))
     new = tuple(Visible(m.name, c) for c, m in zip(columns, made, strict=True))
     return replace(scope, plan=plan, visible=scope.visible + new)
 

@@ -16,7 +16,9 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_definition import check_function, check_table_function
+from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_join import join
+from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
 from zql.logical.bind_table_function import call_table_function
@@ -135,7 +137,9 @@ class _Binder:
             case ast.If():
                 return self.subpipe(scope, branches.chosen(context, op))
             case ast.Finish():
-                context.outputs.append(lp.Finish(scope.plan))
+                columns = tuple(dict.fromkeys(v.column for v in scope.visible))
+                plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
+                context.outputs.append(lp.Finish(plan))
                 return None
             case ast.StoreTable():
                 context.outputs.append(operators.store(context, scope, op))
@@ -219,7 +223,7 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(  # noqa: C901, PLR0912 - the table of operators
+    def operator(  # noqa: C901, PLR0912 - one case for each operator
         self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
     ) -> Scope:
         """One operator over its input. Raises `BindError`."""
@@ -233,12 +237,16 @@ class _Binder:
                 return extend(context, scope, op, outer)
             case ast.Set():
                 return set_columns(context, scope, op, outer)
+            case ast.Assert():
+                return operators.check(context, scope, op, outer)
             case ast.Drop():
                 return operators.drop(context, scope, op)
             case ast.Rename():
                 return operators.rename(context, scope, op)
             case ast.As():
                 return scope.with_alias(op.alias.text)
+            case ast.Aggregate() if has_grouping_sets(op):
+                return aggregate_sets(context, scope, op, outer)
             case ast.Aggregate():
                 return aggregate(context, scope, op, outer)
             case ast.Distinct():
@@ -269,6 +277,10 @@ class _Binder:
                 return branches.merged(context, sides, spans, op)
             case ast.DescribeRows():
                 return branches.described(context, scope)
+            case ast.Pivot():
+                return pivot(context, scope, op, outer)
+            case ast.Unpivot():
+                return unpivot(context, scope, op)
             case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
                 word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(

@@ -118,6 +118,7 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    checks: int = 0
     frame: Frame = field(default_factory=Frame)
     opened: tuple[tuple[int, str], ...] = ()
     warnings: list[str] = field(default_factory=list)
@@ -222,9 +223,9 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
     notes = tuple(f"it can be {s.replace(', /', '')}" for s in signatures[:4])
     if signatures[4:]:
         notes += (f"and {len(signatures) - 4} more",)
-    return BindError(
-        message[:1].lower() + message[1:], code=code, span=span, hint=hint, notes=notes
-    )
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    return BindError(message, code=code, span=span, hint=hint, notes=notes)
 
 
 def unknown(
