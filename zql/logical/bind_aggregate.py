@@ -65,8 +65,13 @@ def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             span=item.expr.span,
             hint="write the column's name",
         )
-    bound = binder.bind(item.expr)
-    call = first_aggregate(bound)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
+    return checked_key(Made(name, binder.bind(item.expr), item.expr.span))
+
+
+def checked_key(made: Made) -> Made:
+    """The key itself. Raises `BindError` for an aggregate."""
+    call = first_aggregate(made.expr)
     if call is not None:
         raise BindError(
             f"{call.name[-1]}(..) is an aggregate: it cannot be a key of GROUP BY",
@@ -74,8 +79,7 @@ def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             span=call.span,
             hint="put it before GROUP BY",
         )
-    name = item.alias.text if item.alias else binder.column_name(item.expr)
-    return Made(name, bound, item.expr.span)
+    return made
 
 
 def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:

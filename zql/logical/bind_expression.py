@@ -53,6 +53,8 @@ class ExpressionBinder:
     siblings: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     depth: int = 0
+    outputs: Mapping[str, ex.Expr] = field(default_factory=dict)
+    """Columns of a SELECT's list by name, for the clauses behind it: a column of the input wins."""
     grouped: bool = False
     """Whether rows are being grouped, so that `grouping(..)` has a meaning."""
 
@@ -126,6 +128,9 @@ class ExpressionBinder:
             return self.fields(self.argument(name, argument), name.parts[1:], name.span)
         for scope in self.scopes:
             found = self.in_scope(scope, name)
+            if found is None and scope is self.scope:
+                found = self.outputs.get(first)
+                found = found and self.fields(found, name.parts[1:], name.span)
             if found is not None:
                 return found
         function = _SESSION_CONSTANTS.get(first.lower())

@@ -171,6 +171,14 @@ def made_columns(
     A star over a call (`f(r).*`) first makes the call a column of the input, so that it is made
     once: `binder.scopes` then holds the wider scope.
     """
+    made = bound_items(binder, items)
+    for m in made:
+        _no_aggregates(binder, m, operator)
+    return made
+
+
+def bound_items(binder: ExpressionBinder, items: Sequence[ast.SelectItem]) -> list[Made]:
+    """As `made_columns`, with aggregates in them or not."""
     made: list[Made] = []
     for item in items:
         try:
@@ -185,8 +193,6 @@ def made_columns(
             if name is not None:
                 made.append(Made(name, ex.Literal(None), item.span))
                 binder.context.names.taken.discard(name.casefold())
-    for m in made:
-        _no_aggregates(binder, m, operator)
     return made
 
 

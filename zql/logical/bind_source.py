@@ -292,7 +292,11 @@ def _of_module(context: Context, item: ast.NameSource) -> Scope:
     scripts = context.declarations.scripts
     home = scripts.get(item.module)
     if home is None:
-        raise unknown("module", item.module, list(scripts), item.span, "N205")
+        error = unknown("module", item.module, list(scripts), item.span, "N205")
+        error.hint = error.hint or (
+            f"a file's path stands in single quotes: '{item.module}.{item.name}'"
+        )
+        raise error
     view = home.views.get(item.name)
     if view is None:
         error = unknown("view", item.name, list(home.views), item.span, "N211")

@@ -20,6 +20,7 @@ from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
+from zql.logical.bind_select_query import select_query
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.catalog import Catalog
@@ -190,6 +191,9 @@ class _Binder:
             )
         declarations = self.context.declarations
         columns = named_columns(query, {*declarations.modules, *declarations.scripts})
+        first = query.items[0]
+        if isinstance(first, ast.SelectSource):
+            return select_query(self.context, first, outer, columns)
         return bind_items(self.context, query.items, outer, columns)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
