@@ -75,7 +75,9 @@ class Declaring:
                 f'the {kind} "{name}" is there already',
                 code="N217",
                 span=statement.name.span,
-                hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
+                hint="write CREATE OR REPLACE TEMP VIEW, or give it another name"
+                if kind == "view"
+                else "take another name",
             )
         # Bound as it will be where it is read: inside another query.
         inner = ast.QuerySource(statement.query, span=statement.query.span)
@@ -110,7 +112,7 @@ class Declaring:
                 f'two imports are called "{alias}"',
                 code="N217",
                 span=statement.span,
-                hint=f"IMPORT {words} .. AS another_{alias}",
+                hint=f"say how this one is to be called: IMPORT {words} .. AS name",
             )
         self.imported.add(alias)
         declarations = self.declarations
@@ -153,4 +155,9 @@ def declared_name(statement: ast.Statement) -> str | None:
 
 
 def _no_query(query: ast.Query, _outer: object) -> Any:
-    raise BindError("a subquery cannot stand here", code="P409", span=query.span)
+    raise BindError(
+        "a subquery cannot stand here: nothing has been read yet",
+        code="P409",
+        span=query.span,
+        hint="use the subquery where the value is needed, or hand the value in as a parameter",
+    )

@@ -36,6 +36,7 @@ def named_windows(binder: ExpressionBinder, windows: Sequence[ast.NamedWindow]) 
                 f'the window "{window.name.text}" is defined twice',
                 code="N208",
                 span=window.name.span,
+                hint="give one of them another name",
             )
         found[window.name.text] = window.window
     return replace(binder, windows=found)
@@ -47,7 +48,12 @@ def select(context: Context, scope: Scope, op: ast.Select, outer: tuple[Scope, .
     made = made_columns(binder, op.items, "SELECT")
     check_unique(context, made, "SELECT")
     if not made and not context.errors:
-        raise BindError("SELECT leaves no column", code="N215", span=op.span)
+        raise BindError(
+            "SELECT leaves no column",
+            code="N215",
+            span=op.span,
+            hint="name at least one column that stays",
+        )
     columns = typed(binder, made)
     plan: lp.LogicalPlan = lp.Project(
         binder.scope.plan,
@@ -122,7 +128,12 @@ def _assign(
     target = found[0]
     value = binder.bind(a.expr)
     if not rest and target.column.name in changed:
-        raise BindError(f'SET changes "{first}" twice', code="N208", span=a.target.span)
+        raise BindError(
+            f'SET changes "{first}" twice',
+            code="N208",
+            span=a.target.span,
+            hint="a second |> SET sees what the first one made",
+        )
     if rest:
         base = changed.get(target.column.name, (target, target.column))[1]
         value = _with_field(binder, base, rest, value, a.target.span)
@@ -205,7 +216,10 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
             found = [v for v in binder.scope.visible if re.search(pattern, v.name)]
         except re.error as error:
             raise BindError(
-                f"COLUMNS takes a regular expression: {error}", code="T324", span=item.span
+                f"{pattern!r} is no regular expression: {error}",
+                code="T324",
+                span=item.span,
+                hint="a sign that stands for itself needs a backslash: COLUMNS('\\(')",
             ) from None
         if not found:
             raise BindError(
@@ -213,6 +227,7 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
                 code="N201",
                 span=item.span,
                 notes=(f"columns here: {', '.join(binder.scope.names)}",),
+                hint="the pattern is a regular expression: '^x_' is what begins with x_",
             )
         return [Made(v.name, v.column, item.span, v.origin) for v in found]
     name = item.alias.text if item.alias else binder.column_name(item.expr)
@@ -226,26 +241,33 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
 
 def _star(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
     made = _star_columns(binder, star)
-    names = [m.name for m in made]
-    excluded = {_listed(names, n, "EXCLUDE") for n in star.exclude}
+    excluded = _listed(made, star.exclude, "EXCLUDE")
     made = [m for m in made if m.name not in excluded]
-    names = [m.name for m in made]
-    for expr, target in star.replace:
-        name = _listed(names, target, "REPLACE")
+    replaced = _listed(made, [target for _, target in star.replace], "REPLACE")
+    for name, (expr, _) in zip(replaced, star.replace, strict=True):
         bound = binder.bind(expr)
         made = [replace(m, expr=bound) if m.name == name else m for m in made]
-    renames = {_listed(names, old, "RENAME"): new.parts[-1] for old, new in star.rename}
+    renamed = _listed(made, [old for old, _ in star.rename], "RENAME")
+    renames = {old: new.parts[-1] for old, (_, new) in zip(renamed, star.rename, strict=True)}
     return [replace(m, name=renames.get(m.name, m.name)) for m in made]
 
 
-def _listed(names: Sequence[str], wanted: ex.Name, what: str) -> str:
-    name = wanted.parts[-1]
-    found = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
-    if not found:
-        error = unknown("column", name, names, wanted.span)
-        error.label = f"{what} of a column that the star does not have"
-        raise error
-    return found[0]
+def _listed(made: Sequence[Made], wanted: Sequence[ex.Name], what: str) -> list[str]:
+    """The star's columns that a list of changes names, each once. Raises `BindError`."""
+    names = [m.name for m in made]
+    listed: list[str] = []
+    for each in wanted:
+        name = each.parts[-1]
+        same = [n for n in names if n.casefold() == name.casefold()]
+        found = [n for n in same if n == name] or same
+        if not found:
+            error = unknown("column", name, names, each.span)
+            error.label = f"{what} of a column that the star does not have"
+            raise error
+        if found[0] in listed:
+            raise BindError(f'{what} names "{name}" twice', code="N208", span=each.span)
+        listed.append(found[0])
+    return listed
 
 
 def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
@@ -260,7 +282,12 @@ def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
     type_ = binder.types((bound,))[0]
     fields = binder.context.catalog.fields(type_)
     if not fields and type_ != UNKNOWN:
-        raise BindError(f".* needs a struct, this is {type_}", code="T303", span=star.span)
+        raise BindError(
+            f".* needs a struct, this is {type_}",
+            code="T303",
+            span=star.span,
+            hint="a column that is no struct is written without .*",
+        )
     if not isinstance(bound, ex.Column):
         column = binder.context.names.column("_star", type_)
         kept = tuple(lp.Assign(c, c) for c in scope.plan.columns)

@@ -17,6 +17,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
@@ -84,7 +85,10 @@ class _Binder:
         except Interrupted:
             raise
         except ZqlError as error:
-            raise _one_or_list(_distinct_errors([*self.context.errors, error])) from None
+            # What the last operator would have mended is no mistake of its own.
+            if error.code not in _OF_THE_WHOLE or not self.context.errors:
+                self.context.errors.append(error)
+            raise _one_or_list(_distinct_errors(self.context.errors)) from None
         errors = _distinct_errors(self.context.errors)
         if errors:
             raise _one_or_list(errors)
@@ -104,6 +108,7 @@ class _Binder:
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        context = self.context
         for place, op in enumerate(operators):
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
@@ -116,6 +121,7 @@ class _Binder:
                         span=following[0].span,
                     )
                 return None
+            context.note_gone(scope.names, after.names, op.span)
             scope = after
         return scope
 
@@ -189,8 +195,7 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        declarations = self.context.declarations
-        columns = named_columns(query, {*declarations.modules, *declarations.scripts})
+        columns = named_columns(query)
         first = query.items[0]
         if isinstance(first, ast.SelectSource):
             return select_query(self.context, first, outer, columns)
@@ -214,7 +219,9 @@ class _Binder:
         """As `inner`, among the names that are known already."""
         for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
-            scope = after if after is not None else self.recovered(scope, op)
+            after = after if after is not None else self.recovered(scope, op)
+            self.context.note_gone(scope.names, after.names, op.span)
+            scope = after
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -232,6 +239,7 @@ class _Binder:
     ) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
+        check_hints(context, op)
         match op:
             case ast.Where():
                 return operators.where(context, scope, op, outer)
@@ -291,6 +299,7 @@ class _Binder:
                     f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
+                    hint="put it behind the statement that reads this",
                 )
             case _:
                 raise not_yet(op)
@@ -308,6 +317,9 @@ class _Binder:
 
 def _one_or_list(errors: list[ZqlError]) -> ZqlError:
     return errors[0] if len(errors) == 1 else ErrorList(errors)
+
+
+_OF_THE_WHOLE = ("N208", "N218")
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:

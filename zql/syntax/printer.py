@@ -114,7 +114,11 @@ def _function_parameter(node: ast.FunctionParameter, of: Texts) -> Doc:
 
 @renders(ast.Explain)
 def _explain(node: ast.Explain, of: Texts) -> Doc:
-    return ("EXPLAIN" if node.level == "STAGES" else f"EXPLAIN {node.level}", LINE, of(node.query))
+    chosen = [] if node.level == "STAGES" else [node.level]
+    head = " ".join(["EXPLAIN", *chosen])
+    if node.format != "TEXT":
+        head = f"EXPLAIN ({', '.join([*chosen, f'FORMAT {node.format}'])})"
+    return (head, LINE, of(node.query))
 
 
 @renders(ast.Describe)
