@@ -13,12 +13,13 @@ from zql.errors import InternalError, Interrupted
 from zql.execution import kept
 from zql.execution.engine import READERS, Engine, EngineError
 from zql.execution.kept import KeptFile
-from zql.execution.places import place, placing
+from zql.execution.locate import scan_place
+from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
-from zql.expr.expression import Column
+from zql.expr.expression import Column, Expr
 from zql.logical.plan import Limit, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
@@ -78,6 +79,14 @@ class NativeStage:
         """The error of a SELECT that `select` gave, with its place in the script."""
         place(error, self._plan, self._selected)
         return error
+
+    def row_of(self, cause: Expr) -> str:
+        """Where the first row is for which an expression of the stage fails; empty if unknown."""
+        wrong = rows_that_fail(cause, self._plan)
+        if wrong is None:
+            return ""
+        engine, sources = self.connection()
+        return scan_place(engine, sources, wrong, 0) or ""
 
     def _relations(
         self, stack: ExitStack, input: Input | None
