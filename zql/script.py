@@ -180,8 +180,7 @@ class ScriptRun:
                 plan = self.bind(statement.query, remember=False)
                 yield StatementResult("text", number, text=describe(plan))
             case _:
-                self.declare(statement)
-                yield StatementResult("done", number)
+                yield StatementResult("done", number, result=self.warned(statement))
 
     def outputs(
         self, number: int, statement: ast.Statement, query: ast.Query
@@ -218,25 +217,16 @@ class ScriptRun:
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                match statement:
-                    case ast.QueryStatement() | ast.Show() | ast.Summarize() if not _writes(
-                        statement
-                    ):
-                        self.bind(self.query_of(statement))
-                    case (
-                        ast.QueryStatement()
-                        | ast.CreateTable()
-                        | ast.AssertStatement()
-                        | ast.Show()
-                    ):
-                        query = self.query_of(statement)
-                        report, streams = self.write_sharing(number, query)
-                        for stream in streams:
-                            stream.close()
-                        reports.append(report)
-                    case _:
-                        for _ in self.result(number, statement):
-                            pass
+                if _writes(statement):
+                    report, streams = self.write_sharing(number, self.query_of(statement))
+                    for stream in streams:
+                        stream.close()
+                    reports.append(report)
+                elif isinstance(statement, _GIVE_ROWS):
+                    self.bind(self.query_of(statement))
+                else:
+                    found = [r.result for r in self.result(number, statement)]
+                    reports += [report for report in found if report is not None]
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
@@ -471,6 +461,15 @@ class ScriptRun:
 
     def declare(self, statement: ast.Statement) -> None:
         self.declaring.declare(statement)
+
+    def warned(self, statement: ast.Statement) -> RunReport | None:
+        """Takes a declaration in; what it warns of, as a report of nothing else."""
+        from zql.execution.report import RunReport
+
+        before = len(self.declaring.warnings)
+        self.declare(statement)
+        found = tuple(self.declaring.warnings[before:])
+        return RunReport(warnings=found) if found else None
 
 
 def _number(error: ZqlError, script: ast.Script) -> None:
