@@ -171,7 +171,7 @@ def _own(plan: lp.LogicalPlan) -> list[Node]:
     return found
 
 
-def _label(plan: lp.LogicalPlan) -> str:
+def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - a case for each operator
     match plan:
         case lp.Scan():
             return f"Scan {plan.name}: {', '.join(c.name for c in plan.columns)}"
@@ -181,6 +181,8 @@ def _label(plan: lp.LogicalPlan) -> str:
             return type(plan).__name__
         case lp.TableFunction():
             return f"TableFunction {plan.name}({_list(plan.args)})"
+        case lp.DuckdbQuery():
+            return f"DuckdbQuery {' '.join(plan.sql.split())}: {', '.join(plan.sources)}"
         case lp.Values():
             return f"Values {len(plan.rows)} rows"
         case lp.Filter():
@@ -198,11 +200,15 @@ def _label(plan: lp.LogicalPlan) -> str:
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
-        case lp.Join():
+        case lp.Join() | lp.Lateral():
             on = f" on {expression_text(plan.condition)}" if plan.condition is not None else ""
-            return f"Join {plan.kind}{on}"
+            return f"{type(plan).__name__} {plan.kind}{on}"
         case lp.SetOperation():
             return f"{plan.kind.capitalize()}{' all' if plan.all else ''}"
+        case lp.RecursiveUnion():
+            return f"RecursiveUnion{' all' if plan.all else ''} {plan.name}"
+        case lp.RoundRows():
+            return f"RoundRows {plan.name}: {', '.join(c.name for c in plan.columns)}"
         case lp.Unnest():
             outer = " outer" if plan.outer else ""
             return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"

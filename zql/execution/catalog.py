@@ -172,7 +172,13 @@ class EngineCatalog:
 
     def table_function(self, name: str, args: Sequence[ex.Expr]) -> Schema:
         inner = ", ".join(expression_sql(a) for a in args)
-        columns = self._describe(f"SELECT * FROM {name}({inner})")
+        used = {n.name: n for a in args for n in _columns(a)}
+        sql = f"SELECT * FROM {name}({inner})"
+        if used:  # columns of the left side of LATERAL
+            sql = (
+                f"SELECT _made.* FROM {typed_rows(used.values())} AS _row, LATERAL ({sql}) AS _made"
+            )
+        columns = self._describe(sql)
         return Schema(tuple(Field(n, t) for n, t in columns))
 
     def evaluate(self, expr: ex.Expr) -> Any:
@@ -246,13 +252,16 @@ def typed_rows(columns: Iterable[ex.Column]) -> str:
     return f"(SELECT {items})" if items else "(SELECT 1)"
 
 
+_LEAVES = lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput | lp.RoundRows
+
+
 def _plan_sql(plan: Node) -> str:
     leaves: dict[Node, str] = {}
 
     def visit(node: Node) -> Node:
         if isinstance(node, lp.MapRows | lp.Apply):
             node = lp.BatchInput(node.columns)
-        if isinstance(node, lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput):
+        if isinstance(node, _LEAVES):
             leaves[node] = typed_rows(node.columns)
             return node
         return map_children(node, visit)

@@ -9,8 +9,10 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, element_type
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_join import join
+from zql.logical.bind_lateral import WITHOUT_PYTHON
+from zql.logical.bind_unnest import elements_of, from_unnest
 from zql.logical.catalog import FileTable, TypeProblem
 from zql.logical.context import Context, not_yet, type_error
 from zql.logical.scope import Scope, Visible
@@ -49,6 +51,9 @@ def bind_items(
 
 def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) -> Scope:
     """The scope of one FROM item. Raises `BindError` and what the catalog raises."""
+    elements = elements_of(item)
+    if elements is not None:
+        return from_unnest(context, elements, outer)
     match item:
         case ast.Aliased():
             return _aliased(context, item, outer)
@@ -65,9 +70,6 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
             return visible_only(inner, item.span)
         case ast.ValuesSource():
             return _values(context, item, outer, ())
-        case ast.UnnestSource():
-            row = lp.Values((context.names.column("_row", "INTEGER"),), ((ex.Literal(0),),))
-            return unnest_source(context, Scope(row, ()), item, outer)
         case ast.Joined():
             left = bind_item(context, item.left, outer)
             clause = ast.Join(
@@ -80,7 +82,10 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
                 span=item.span,
             )
             return join(context, left, clause, outer, bind_item)
-        case ast.LateralSource() | ast.SelectSource() | ast.Sampled():
+        case ast.LateralSource():
+            with context.without_python(WITHOUT_PYTHON):
+                return visible_only(context.bind_query(item.query, outer), item.span)
+        case ast.SelectSource() | ast.Sampled() | ast.UnnestSource():
             raise not_yet(item)
 
 
@@ -230,6 +235,9 @@ def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
 
 
 def _named(context: Context, item: ast.NameSource) -> Scope:
+    rows = context.rounds.get(item.name)
+    if rows is not None:
+        return rows()
     view = context.declarations.views.get(item.name)
     if view is not None:
         if item.name in context.views_open:
@@ -237,7 +245,8 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         opened = context.views_open
         context.views_open = (*opened, item.name)
         try:
-            inner = context.bind_query(view.query, ())
+            with context.hidden_rounds():
+                inner = context.bind_query(view.query, ())
         finally:
             context.views_open = opened
         return visible_only(inner, item.span).with_alias(item.name)
@@ -354,15 +363,3 @@ def _values(
     columns = tuple(context.names.column(n, t) for n, t in zip(names, types, strict=True))
     visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
     return Scope(lp.Values(columns, tuple(rows)), visible)
-
-
-def unnest_source(
-    context: Context, left: Scope, item: ast.UnnestSource, outer: tuple[Scope, ...]
-) -> Scope:
-    """UNNEST beside a table: one row for each element, the left columns repeated."""
-    binder = ExpressionBinder(context, (left, *outer))
-    items = binder.bind(item.list)
-    column = context.names.column("unnest", element_type(binder, items, item.span))
-    plan = lp.Unnest(left.plan, items, column)
-    visible = (*left.visible, Visible("unnest", column))
-    return replace(left, plan=plan, visible=visible)

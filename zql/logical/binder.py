@@ -15,8 +15,10 @@ from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
+from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
+from zql.logical.bind_unnest import unnest
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.named_columns import named_columns
@@ -105,7 +107,9 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+    def operator(  # noqa: C901, PLR0912 - a case for each operator
+        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
+    ) -> Scope:
         """One operator over its input. Raises `BindError`."""
         context = self.context
         match op:
@@ -138,13 +142,15 @@ class _Binder:
             case ast.SetOperation():
                 return operators.set_operation(context, scope, op, outer)
             case ast.Unnest():
-                return operators.unnest(context, scope, op, outer)
+                return unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
             case ast.Pivot():
                 return pivot(context, scope, op, outer)
             case ast.Unpivot():
                 return unpivot(context, scope, op)
+            case ast.RecursiveUnion():
+                return recursive_union(context, scope, op, outer)
             case ast.Write():
                 raise BindError(
                     "WRITE ends a pipeline: nothing can follow or enclose it",

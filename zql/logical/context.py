@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -42,6 +43,10 @@ class Context:
     views_open: tuple[str, ...] = ()
     only_named: bool = True
     columns: frozenset[str] | None = None
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
+    """The rows of a RECURSIVE UNION's last round, by the names its step has for them."""
+    python_refused: str = ""
+    """What is being bound, when no Python function can be called in it."""
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
@@ -52,6 +57,46 @@ class Context:
         except ZqlError as error:
             self.errors.append(error)
             return None
+
+    @contextmanager
+    def rounds_of(self, names: Mapping[str, Callable[[], Scope]]) -> Iterator[None]:
+        """While it lasts, these names stand for the rows of the last round."""
+        before = self.rounds
+        self.rounds = {**before, **names}
+        try:
+            yield
+        finally:
+            self.rounds = before
+
+    @contextmanager
+    def hidden_rounds(self) -> Iterator[None]:
+        """While it lasts, no name stands for the rows of a round: a view has its own names."""
+        before = self.rounds
+        self.rounds = {}
+        try:
+            yield
+        finally:
+            self.rounds = before
+
+    @contextmanager
+    def without_python(self, where: str) -> Iterator[None]:
+        """While it lasts, a call of a Python function is an error."""
+        before = self.python_refused
+        self.python_refused = where
+        try:
+            yield
+        finally:
+            self.python_refused = before
+
+    def check_python(self, span: Span | None) -> None:
+        """Raises `BindError` where no Python function can be called."""
+        if self.python_refused:
+            raise BindError(
+                f"a Python function cannot be called in {self.python_refused}",
+                code="P408",
+                span=span,
+                hint="call it before or behind: DuckDB runs this part by itself, row after row",
+            )
 
     def at(self, span: Span | None, action: Callable[[], T], label: str = "") -> T:
         """Runs a question to the catalog; an error without a place gets this one."""

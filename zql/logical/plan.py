@@ -97,6 +97,19 @@ class TableFunction(Node):
 
 
 @node
+class DuckdbQuery(Node):
+    """`duckdb($$ SELECT .. $$)`: one SELECT in DuckDB's own words, checked by it when bound.
+
+    `sources` are the names DuckDB gives its columns.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@node
 class Values(Node):
     """Literal rows."""
 
@@ -212,6 +225,23 @@ class Join(Node):
 
 
 @node
+class Lateral(Node):
+    """The right side computed for each row of the left, whose columns it sees.
+
+    Kind INNER, LEFT or CROSS, the condition as in `Join`. Order is open.
+    """
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: str
+    condition: Expr | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+@node
 class SetOperation(Node):
     """UNION, INTERSECT, EXCEPT by position; UNION ALL appends and so keeps order."""
 
@@ -219,6 +249,32 @@ class SetOperation(Node):
     inputs: tuple[LogicalPlan, ...]
     columns: tuple[Column, ...]
     all: bool = True
+
+
+@node
+class RecursiveUnion(Node):
+    """The rows of `input`, then those that `step` makes of the last ones, until it makes none.
+
+    Inside of the step `RoundRows` of the same `name` are the rows that the last round added.
+    Without `all` a row that has been there is not added again. Order is open.
+    """
+
+    name: str
+    input: LogicalPlan
+    step: LogicalPlan
+    columns: tuple[Column, ...]
+    all: bool = True
+
+
+@node
+class RoundRows(Node):
+    """The rows that the last round of the `RecursiveUnion` of this name added; `sources` are its
+    columns there, one for each of `columns`.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
 
 
 @node
@@ -322,6 +378,7 @@ LogicalPlan = (
     | StageResult
     | BatchInput
     | TableFunction
+    | DuckdbQuery
     | Values
     | Filter
     | Project
@@ -331,7 +388,10 @@ LogicalPlan = (
     | Sort
     | Limit
     | Join
+    | Lateral
     | SetOperation
+    | RecursiveUnion
+    | RoundRows
     | Unnest
     | Apply
     | MapRows

@@ -205,7 +205,7 @@ class OperatorActions(FromActions):
         right: ast.FromItem,
         condition: Condition,
     ) -> ast.Join:
-        kind, natural, on, using = join_parts(words, condition)
+        kind, natural, on, using = join_parts(words, right, condition)
         return ast.Join(right, kind, on, using, natural, hints=hints, span=span)
 
     def set_operation(
@@ -236,16 +236,6 @@ class OperatorActions(FromActions):
     ) -> ast.Unnest:
         name, one_based = position or (None, False)
         return ast.Unnest(items, alias, True, name, one_based, hints=hints, span=span)
-
-    def position_offset(
-        self, span: Span, name: ast.Identifier | None
-    ) -> tuple[ast.Identifier, bool]:
-        return name or ast.Identifier("offset", span=span), False
-
-    def position_ordinality(
-        self, span: Span, name: ast.Identifier | None
-    ) -> tuple[ast.Identifier, bool]:
-        return name or ast.Identifier("ordinality", span=span), True
 
     def function_name(self, span: Span, *parts: ast.Identifier) -> FunctionName:
         return FunctionName(tuple(part.text for part in parts), span)

@@ -208,7 +208,7 @@ def _query_source(node: ast.QuerySource, of: Texts) -> str:
 
 @renders(ast.UnnestSource)
 def _unnest_source(node: ast.UnnestSource, of: Texts) -> str:
-    return f"UNNEST({of(node.list)})"
+    return f"UNNEST({of(node.list)})" + _position(node)
 
 
 @renders(ast.ValuesSource)
@@ -219,7 +219,10 @@ def _values_source(node: ast.ValuesSource, of: Texts) -> str:
 @renders(ast.Aliased)
 def _aliased(node: ast.Aliased, of: Texts) -> str:
     columns = _names(node.columns) if node.columns else ""
-    return f"{_operand(node.item, of)}{_as(node.alias)}{columns}"
+    alias = _as(node.alias) + columns
+    if isinstance(node.item, ast.UnnestSource):
+        return f"UNNEST({of(node.item.list)}){alias}{_position(node.item)}"
+    return f"{_operand(node.item, of)}{alias}"
 
 
 def _operand(item: ast.FromItem, of: Texts) -> str:
@@ -395,10 +398,13 @@ def _set_operation(node: ast.SetOperation, of: Texts) -> str:
 @renders(ast.Unnest)
 def _unnest(node: ast.Unnest, of: Texts) -> str:
     word = ("LEFT " if node.outer else "") + f"UNNEST{_hinted(node, of)}"
-    text = f"{word} {of(node.list)}{_as(node.alias)}"
+    return f"{word} {of(node.list)}{_as(node.alias)}{_position(node)}"
+
+
+def _position(node: ast.Unnest | ast.UnnestSource) -> str:
     if node.position is None:
-        return text
-    return f"{text} WITH {'ORDINALITY' if node.one_based else 'OFFSET'}{_as(node.position)}"
+        return ""
+    return f" WITH {'ORDINALITY' if node.one_based else 'OFFSET'}{_as(node.position)}"
 
 
 @renders(ast.MapRows)
