@@ -23,11 +23,13 @@ from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.logical import plan as lp
 from zql.logical.binder import bind
+from zql.logical.catalog import ObjectTable
 from zql.logical.context import Context, Declarations
 from zql.optimizer.optimizer import Rewrite
 from zql.parameters import check_names, declare, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
+from zql.shared_views import SharedView, SharedViews, writers_of
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
@@ -57,8 +59,8 @@ class StatementResult:
 class Compiled:
     """A statement at each level of its compilation."""
 
-    bound: lp.Write | lp.Query
-    optimized: lp.Write | lp.Query
+    bound: lp.Root
+    optimized: lp.Root
     trace: tuple[Rewrite, ...]
     stages: PhysicalPlan
 
@@ -73,7 +75,7 @@ class Host(Planner, Protocol):
 
     def runner(self) -> Runner: ...
 
-    def compile(self, plan: lp.Write | lp.Query) -> Compiled: ...
+    def compile(self, plan: lp.Root) -> Compiled: ...
 
     def set(self, name: str, value: Any) -> None: ...
 
@@ -119,6 +121,7 @@ class ScriptRun:
                 dict(shared.modules),
                 dict(shared.functions),
                 dict(shared.parameters),
+                dict(shared.tables),
             )
         values = {n: v for n, v in params.items() if isinstance(v, str) or not _is_table(v)}
         handed = {n: v for n, v in params.items() if n not in values}
@@ -132,34 +135,58 @@ class ScriptRun:
                 raise
             self.parameter_errors = error.errors if isinstance(error, ErrorList) else [error]
         self.declarations.parameters.update(undeclared(values, self.script))
+        self.sharing = SharedViews(writers_of(self.script.statements, _writes))
 
     def results(self) -> Iterator[StatementResult]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                result = self.result(number, statement)
+                yield from self.result(number, statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
-            yield result
 
-    def result(self, number: int, statement: ast.Statement) -> StatementResult:
+    def result(self, number: int, statement: ast.Statement) -> Iterator[StatementResult]:
         match statement:
             case ast.QueryStatement():
-                if _writes(statement.query):
-                    return StatementResult("written", number, result=self.write(statement.query))
-                plan = self.bind(statement.query)
-                stages = self.session.compile(plan).stages
-                with _call_places(stages):
-                    rows = self.session.runner().collect(stages)
-                rows.on_error(lambda error: _placed(error, number, statement))
-                return StatementResult("rows", number, rows=rows)
+                yield from self.outputs(number, statement, statement.query)
+            case ast.CreateTable():
+                yield from self.outputs(number, statement, _stored(statement))
             case ast.Explain():
-                return StatementResult("text", number, text=self.explain(statement))
+                yield StatementResult("text", number, text=self.explain(statement))
             case ast.Describe():
                 plan = self.bind(statement.query, remember=False)
-                return StatementResult("text", number, text=describe(plan))
+                yield StatementResult("text", number, text=describe(plan))
             case _:
                 self.declare(statement)
-                return StatementResult("done", number)
+                yield StatementResult("done", number)
+
+    def outputs(
+        self, number: int, statement: ast.Statement, query: ast.Query
+    ) -> Iterator[StatementResult]:
+        """Runs a query: the rows that it shows, in order, then what it wrote."""
+        if not _leaves(query):
+            plan = self.bind(query)
+            stages = self.session.compile(plan).stages
+            if len(stages.outputs) == 1:
+                with _call_places(stages):
+                    streams = [self.session.runner().collect(stages)]
+                report = None
+            else:
+                report, streams = self.run_plan(plan)
+        else:
+            report, streams = self.write_sharing(number, query)
+        for stream in streams:
+            stream.on_error(lambda error: _placed(error, number, statement))
+        waiting = list(streams)
+        try:
+            while waiting:
+                yield StatementResult("rows", number, rows=waiting.pop(0))
+        finally:
+            for stream in waiting:
+                stream.close()
+        if report is not None and not streams and not report.outputs:
+            yield StatementResult("done", number, result=report)
+        elif report is not None:
+            yield StatementResult("written", number, result=report)
 
     def run(self) -> RunReport:
         from zql.execution.report import merged
@@ -167,18 +194,44 @@ class ScriptRun:
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                if isinstance(statement, ast.QueryStatement):
-                    if _writes(statement.query):
-                        reports.append(self.write(statement.query))
-                    else:
-                        self.bind(statement.query)
-                else:
-                    self.result(number, statement)
+                match statement:
+                    case ast.QueryStatement(query) if not _leaves(query):
+                        self.bind(query)
+                    case ast.QueryStatement() | ast.CreateTable():
+                        query = _stored(statement)
+                        report, streams = self.write_sharing(number, query)
+                        for stream in streams:
+                            stream.close()
+                        reports.append(report)
+                    case _:
+                        for _ in self.result(number, statement):
+                            pass
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
 
-    def write(self, query: ast.Query) -> RunReport:
+    def write_sharing(self, number: int, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
+        """`write`, with the views kept that later statements read too."""
+        from zql.execution.report import merged
+
+        kept = []
+        for view in self.shared_views(number):
+            stages = self.session.compile(view.plan).stages
+            with _call_places(stages):
+                kept.append(self.session.runner().run(stages))
+        with self.sharing.read(number, self.declarations):
+            report, streams = self.write(query)
+        return merged([*kept, report]), streams
+
+    def shared_views(self, number: int) -> Iterator[SharedView]:
+        try:
+            yield from self.sharing.wanted(
+                number, self.declarations, lambda q: bind(q, self.catalog, self.declarations)
+            )
+        except BindError:
+            return  # the statement's own binding tells it with its place
+
+    def write(self, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
         """Runs a query that writes.
 
         Types of files that nobody has read yet may come from their first rows: the run verifies
@@ -198,7 +251,7 @@ class ScriptRun:
         if sampled and any(isinstance(n, lp.Limit) for n in walk(plan)):
             plan, sampled = self.bind(query), []
         try:
-            report = self.run_plan(plan)
+            report, streams = self.run_plan(plan)
         except RunError as error:
             if not sampled or SURPRISE not in str(error):
                 raise
@@ -208,12 +261,23 @@ class ScriptRun:
         if len(scans) == 1 and report.counters.get("records_in"):
             for dataset in sampled:
                 dataset.confirm()
-        return report
+        return report, streams
 
-    def run_plan(self, plan: lp.Write | lp.Query) -> RunReport:
+    def run_plan(self, plan: lp.Root) -> tuple[RunReport, list[RowStream]]:
         stages = self.session.compile(plan).stages
         with _call_places(stages):
-            return self.session.runner().run(stages)
+            done = self.session.runner().outputs(stages)
+        self.declare_tables(plan)
+        return done
+
+    def declare_tables(self, plan: lp.Root) -> None:
+        """Makes the tables known that a statement has made, or would make."""
+        for output in lp.outputs_of(plan):
+            if isinstance(output, lp.Store):
+                name, schema = output.table, schema_of(output)
+                self.declarations.tables[name] = ObjectTable(name, schema)
+            elif isinstance(output, lp.Write) and self.checking:
+                self.catalog.pending.append((output.uri, output.format, schema_of(output)))
 
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
@@ -233,26 +297,35 @@ class ScriptRun:
         return sorted(found, key=lambda e: e.span.start if e.span else -1)
 
     def checked(self, statement: ast.Statement) -> None:
-        if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
-            plan = self.bind(statement.query)
+        if isinstance(statement, _QUERIES):
+            plan = self.bind(_stored(statement))
             self.session.compile(plan)
-            if isinstance(plan, lp.Write):
-                self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+            self.declare_tables(plan)
         else:
             self.declare(statement)
 
     def explained(self, level: str) -> Iterator[str]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
-                    plan = self.bind(statement.query)
-                    if isinstance(plan, lp.Write):
-                        self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+                if isinstance(statement, _QUERIES):
+                    if _writes(statement):
+                        yield from self.explained_views(number, level)
+                        with self.sharing.read(number, self.declarations):
+                            plan = self.bind(_stored(statement))
+                    else:
+                        plan = self.bind(_stored(statement))
+                    self.declare_tables(plan)
                     yield self.session.describe_plan(plan, level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
+
+    def explained_views(self, number: int, level: str) -> Iterator[str]:
+        for view in self.shared_views(number):
+            *first, last = map(str, view.readers)
+            head = f"The view {view.name} is computed once, for statements {', '.join(first)}"
+            yield f"{head} and {last}:\n" + self.session.describe_plan(view.plan, level)
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
@@ -265,17 +338,19 @@ class ScriptRun:
                     code="U606",
                     hint="zql.run(..) runs scripts",
                 )
-            self.result(0, statement)
+            for _ in self.result(0, statement):
+                pass
         plan = self.bind(last.query)
-        if isinstance(plan, lp.Write):
+        if lp.rows_of(plan) is None or not isinstance(plan, lp.Query | lp.Program):
+            several = len(lp.outputs_of(plan)) > 1
             raise UsageError(
-                "this query writes files",
+                "this query has several outputs" if several else "this query writes",
                 code="U606",
                 hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
             )
         return Query(self.session, plan, text, params)
 
-    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Write | lp.Query:
+    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
         before = self.session.previous
         if not query.items and before is not None:
             query = replace(before, operators=before.operators + query.operators)
@@ -333,16 +408,18 @@ class ScriptRun:
 
     def create_view(self, statement: ast.CreateView) -> None:
         name = statement.name.text
-        if name in self.declarations.views and not statement.replace:
+        known = self.declarations
+        if name in known.tables or (name in known.views and not statement.replace):
+            kind = "view" if name in known.views else "table"
             raise BindError(
-                f'the view "{name}" is there already',
+                f'the {kind} "{name}" is there already',
                 code="N217",
                 span=statement.name.span,
-                hint="CREATE OR REPLACE TEMP VIEW",
+                hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
             )
-        plan = bind(statement.query, self.catalog, self.declarations)
-        if isinstance(plan, lp.Write):
-            raise BindError("a view cannot write", code="P406", span=statement.query.span)
+        # Bound as it will be where it is read: inside another query.
+        inner = ast.QuerySource(statement.query, span=statement.query.span)
+        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
         self.declarations.views[name] = statement
 
 
@@ -401,13 +478,34 @@ def _follows(error: ZqlError, lost: set[str]) -> bool:
     return unknown and any(name.split(" ")[0].split(".")[0] in lost for name in names)
 
 
-def _writes(query: ast.Query) -> bool:
-    return bool(query.operators) and isinstance(query.operators[-1], ast.Write)
+_QUERIES = (ast.QueryStatement, ast.CreateTable, ast.Explain, ast.Describe)
+"""Statements that hold a query to be planned."""
+
+
+def _stored(statement: Any) -> ast.Query:
+    """The query of a statement; that of CREATE TABLE ends in the operator."""
+    query: ast.Query = statement.query
+    if not isinstance(statement, ast.CreateTable):
+        return query
+    store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
+    return replace(query, operators=(*query.operators, store))
+
+
+def _writes(statement: ast.Statement) -> bool:
+    """Whether a statement leaves something behind."""
+    stores = isinstance(statement, ast.CreateTable)
+    return stores or (isinstance(statement, ast.QueryStatement) and _leaves(statement.query))
+
+
+def _leaves(query: ast.Query) -> bool:
+    """Whether a query leaves something behind: it has a WRITE or CREATE TABLE in any branch."""
+    kinds = (ast.Write, ast.StoreTable, ast.Finish)
+    return any(isinstance(n, kinds) for op in query.operators for n in walk(op))
 
 
 @contextmanager
 def _call_places(plan: PhysicalPlan) -> Iterator[None]:
-    """Gives an error of a Python function the place of its call in the script."""
+    """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield
     except UdfError as error:
@@ -415,6 +513,12 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
             if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
                 name = node.function.name
                 error.span = node.span if error.message.startswith(f"{name} ") else None
+        raise
+    except RunError as error:
+        if error.code == "R760" and error.span is None:
+            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
+            said = error.message.removeprefix("assertion failed: ")
+            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
 
 
@@ -424,8 +528,13 @@ def _first_line(span: Span | None) -> Span | None:
     return Span(span.source, span.start, span.start + len(span.text.split("\n")[0]))
 
 
-def describe(plan: lp.Query | lp.Write) -> str:
-    """Names and types of a query's columns, a line each."""
-    fields = schema_of(plan)
+def describe(plan: lp.Root) -> str:
+    """Names and types of a query's columns, a line each; several outputs one after the other."""
+    outputs = (o for o in lp.outputs_of(plan) if not isinstance(o, lp.Finish))
+    return "\n\n".join(_described(output) for output in outputs)
+
+
+def _described(output: lp.Query | lp.Write | lp.Store) -> str:
+    fields = schema_of(output)
     width = max((len(f.name) for f in fields), default=0)
     return "\n".join(f"{f.name:<{width}}  {f.type}" for f in fields)

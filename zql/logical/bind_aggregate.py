@@ -27,7 +27,8 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     check_unique(context, both, "AGGREGATE")
     if len(both) < len(keys) + len(made):
         raise ErrorList(context.errors)
-    types = binder.types([m.expr for m in keys + made])
+    # Apart: beside an aggregate a key would be a column that is not grouped.
+    types = binder.types([m.expr for m in keys]) + binder.types([m.expr for m in made])
     columns = []
     for m, type_ in zip(keys + made, types, strict=True):
         columns.append(context.names.column(m.name, type_))

@@ -433,7 +433,7 @@ class ExpressionBinder:
         )
         plan = Project(self.scope.plan, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.catalog.probe(function, plan, (), keys))
+        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys))
 
     # ---- subqueries ------------------------------------------------------------------------------
 
@@ -460,14 +460,17 @@ class ExpressionBinder:
 
         Each expression that DuckDB refuses is reported with the smallest part that it refuses.
         """
-        known = [not self.touches_unknown(e) for e in exprs]
-        asked = [e for e, k in zip(exprs, known, strict=True) if k]
+        asks = [not isinstance(e, ex.Column) and not self.touches_unknown(e) for e in exprs]
+        asked = [e for e, ask in zip(exprs, asks, strict=True) if ask]
         try:
             found = list(self.asked(asked))
         except TypeProblem:
             found = [self.type_or_report(e) for e in asked]
         answers = iter(found)
-        return tuple(next(answers) if k else UNKNOWN for k in known)
+        return tuple(
+            next(answers) if ask else e.type if isinstance(e, ex.Column) else UNKNOWN
+            for e, ask in zip(exprs, asks, strict=True)
+        )
 
     def asked(self, exprs: Sequence[ex.Expr]) -> tuple[str, ...]:
         """The catalog's answer; `grouping(..)` has a type only where there are groups."""
@@ -515,6 +518,8 @@ class ExpressionBinder:
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
         """A bound predicate; anything but BOOLEAN is an error."""
+        if compares_alike(expr):
+            return expr
         type_ = self.types((expr,))[0]
         if type_ not in ("BOOLEAN", UNKNOWN, '"NULL"', "NULL"):
             hint = "compare it with something, or CAST it to BOOLEAN"
@@ -555,6 +560,19 @@ def kind_of(type: str) -> str:
         return "list"
     name = type.split("(", maxsplit=1)[0]
     return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
+
+
+_COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">="})
+
+
+def compares_alike(expr: ex.Expr) -> bool:
+    """Whether it only compares columns of one type, as joins do: DuckDB need not be asked."""
+    if isinstance(expr, ex.Logical):
+        return all(compares_alike(e) for e in expr.operands)
+    if not isinstance(expr, ex.Binary) or expr.op not in _COMPARISONS:
+        return False
+    a, b = expr.left, expr.right
+    return isinstance(a, ex.Column) and isinstance(b, ex.Column) and a.type == b.type != UNKNOWN
 
 
 def stands_alone(expr: ex.Expr) -> bool:

@@ -42,6 +42,33 @@ def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...
     return scope.over(lp.Filter(scope.plan, predicate))
 
 
+def check(context: Context, scope: Scope, op: ast.Assert, outer: tuple[Scope, ...]) -> Scope:
+    """ASSERT: the same rows, all of which must hold it."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    condition = binder.boolean(binder.bind(op.condition), "ASSERT")
+    payload = tuple(binder.bind(e) for e in op.payload)
+    for expr in (condition, *payload):
+        call = first_aggregate(expr)
+        if call is not None:
+            raise BindError(
+                f"{call.name[-1]}(..) is an aggregate: ASSERT works row by row",
+                code="T309",
+                span=call.span,
+                hint="|> AGGREGATE first, or the statement ASSERT (FROM .. |> AGGREGATE ..) > 0",
+            )
+    types = binder.types((condition, *payload))
+    columns = tuple(context.names.column("check", t) for t in types)
+    made = tuple(lp.Assign(c, e) for c, e in zip(columns, (condition, *payload), strict=True))
+    passed = tuple(lp.Assign(c, c) for c in scope.kept_columns())
+    context.checks += 1
+    text = " ".join(op.condition.span.text.split()) if op.condition.span else "it"
+    plan = lp.Check(
+        lp.Project(scope.plan, passed + made), columns[0], columns[1:], text, context.checks,
+        span=op.span,
+    )  # fmt: skip
+    return scope.over(lp.Project(plan, passed))
+
+
 def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
     """The scope without the named columns."""
     gone: set[str] = set()
@@ -50,6 +77,9 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
         found = matching(scope.visible, name.parts[0])
         if not found and not op.if_exists:
             context.errors.append(unknown("column", name.parts[0], scope.names, name.span))
+        if any(v.column.name in gone for v in found):
+            text = f'DROP names "{name.parts[0]}" twice'
+            context.errors.append(BindError(text, code="N208", span=name.span))
         gone.update(v.column.name for v in found)
     visible = tuple(v for v in scope.visible if v.column.name not in gone)
     if not visible:
@@ -179,7 +209,9 @@ def set_operation(
     columns = []
     for i, name in enumerate(names):
         types = [s.visible[i].column.type for s in sides]
-        columns.append(context.names.column(name, _one_type(context, op, name, types, spans)))
+        columns.append(
+            context.names.column(name, common_type_of(context, op.kind, name, types, spans))
+        )
     keep_all = op.all if op.all is not None else False
     plan = lp.SetOperation(op.kind, tuple(s.plan for s in sides), tuple(columns), keep_all)
     return Scope(plan, tuple(Visible(n, c) for n, c in zip(names, columns, strict=True)))
@@ -202,9 +234,10 @@ def _by_name(context: Context, sides: list[Scope]) -> list[str]:
     return names
 
 
-def _one_type(
-    context: Context, op: ast.SetOperation, name: str, types: list[str], spans: list[Span | None]
+def common_type_of(
+    context: Context, what: str, name: str, types: list[str], spans: list[Span | None]
 ) -> str:
+    """The type of a column that several queries give. Raises `BindError` when they do not fit."""
     found = common_type(context, types)
     if found is not None:
         return found
@@ -212,13 +245,13 @@ def _one_type(
     for type_, span in zip(types, spans, strict=True):
         if clash(known[0], type_):
             raise BindError(
-                f'{op.kind}: "{name}" is {known[0]} in one query and {type_} in another',
+                f'{what}: "{name}" is {known[0]} in one query and {type_} in another',
                 code="T316",
                 span=span,
                 hint="CAST one of them",
             )
     raise BindError(
-        f'{op.kind}: the types of "{name}" do not fit: {", ".join(known)}',
+        f'{what}: the types of "{name}" do not fit: {", ".join(known)}',
         code="T316",
         span=spans[-1],
         hint="CAST one of them",
@@ -326,7 +359,7 @@ def _result_fields(
         )
         plan = lp.Project(scope.plan, assigns)
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
-        function = context.at(op.span, lambda: context.catalog.probe(function, plan, names, keys))
+        function = context.at(op.span, lambda: context.probe(function, plan, names, keys))
     if function.fields is None:
         if op.kind == "FLATMAP" and function.returns.endswith("[]"):
             return Schema((Field("value", function.returns.removesuffix("[]")),))
@@ -337,6 +370,24 @@ def _result_fields(
             hint=f"return a dict, or write |> EXTEND {'.'.join(op.function)}(..) AS name",
         )
     return function.fields
+
+
+def store(context: Context, scope: Scope, op: ast.StoreTable) -> lp.Store:
+    """The end of a pipeline that becomes a table of the script."""
+    name = op.name.text
+    if name in context.declarations.views or (
+        name in context.declarations.tables and not op.replace
+    ):
+        kind = "view" if name in context.declarations.views else "table"
+        raise BindError(
+            f'the {kind} "{name}" is there already',
+            code="N217",
+            span=op.name.span,
+            hint="CREATE OR REPLACE TEMP TABLE" if kind == "table" else "take another name",
+        )
+    inner = visible_only(scope, op.span)
+    named(inner, op.span)
+    return lp.Store(inner.plan, name, inner.names)
 
 
 def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:

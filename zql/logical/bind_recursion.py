@@ -46,7 +46,7 @@ def recursive_union(
     if not any(isinstance(n, lp.RoundRows) and n.name == name for n in walk(step.plan)):
         raise BindError(
             "the step does not read the rows of the round before",
-            code="P411",
+            code="P414",
             span=op.step.span or op.span,
             hint=f"it is a query of its own: read FROM {alias}"
             if alias

@@ -238,6 +238,9 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     rows = context.rounds.get(item.name)
     if rows is not None:
         return rows()
+    kept = context.declarations.shared.get(item.name)
+    if kept is not None:
+        return _object(context, kept.key, kept.schema.fields).with_alias(item.name)
     view = context.declarations.views.get(item.name)
     if view is not None:
         if item.name in context.views_open:
@@ -250,10 +253,11 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         finally:
             context.views_open = opened
         return visible_only(inner, item.span).with_alias(item.name)
-    table = context.catalog.object(item.name)
+    table = context.declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
         return _object(context, table.key, table.schema.fields).with_alias(item.name)
-    known = [*context.declarations.views, *context.catalog.object_names()]
+    declared = context.declarations
+    known = [*declared.views, *declared.tables, *context.catalog.object_names()]
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',

@@ -8,6 +8,7 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
-from zql.tree import Node, node
+from zql.tree import Node, node, walk
 
 
 @node
@@ -82,6 +83,33 @@ class BatchInput(Node):
     """The rows that the step before hands over. Only inside a stage's steps."""
 
     columns: tuple[Column, ...]
+
+
+@node
+class SharedRows(Node):
+    """The rows of a table that `Shared` names; `sources` are the names that it has for the columns.
+
+    Their order is open.
+    """
+
+    table: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@node
+class Shared(Node):
+    """A statement, and tables that are computed once for all their uses in it. Only in stages.
+
+    A table may use those before it.
+    """
+
+    input: LogicalPlan
+    tables: tuple[tuple[str, LogicalPlan], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
 
 
 @node
@@ -372,11 +400,102 @@ class Query(Node):
         return self.input.columns
 
 
+@node
+class Check(Node):
+    """Every row passes for which `condition`, a column of the input, is TRUE; any other fails.
+
+    The error says the `text` of the condition and the values of `payload`. `number` tells apart
+    the checks of a statement. A `kept` one is computed on all rows before any of them goes on.
+    """
+
+    input: LogicalPlan
+    condition: Column
+    payload: tuple[Column, ...]
+    text: str
+    number: int
+    kept: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class Finish(Node):
+    """Rows computed and dropped; with a `counter` their number goes into the run's report."""
+
+    input: LogicalPlan
+    counter: str = ""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class Store(Node):
+    """Rows kept as a table of the session; `names` are the users' names of its columns."""
+
+    input: LogicalPlan
+    table: str
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class Common(Node):
+    """Rows that several pipelines of a statement read, computed once; `name` is for people."""
+
+    number: int
+    name: str
+    input: LogicalPlan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class CommonRows(Node):
+    """The rows of the `Common` of this number, or some columns of them."""
+
+    number: int
+    name: str
+    columns: tuple[Column, ...]
+
+
+@node
+class Program(Node):
+    """A statement with several outputs, or with parts that are computed once.
+
+    A `Common` reads those before it only. The outputs come in the order of the script.
+    """
+
+    commons: tuple[Common, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+
+Output = Write | Query | Finish | Store
+"""What a pipeline ends in."""
+
+Root = Output | Program
+"""The plan of a statement."""
+
 LogicalPlan = (
     Scan
     | MemoryScan
     | StageResult
     | BatchInput
+    | SharedRows
+    | Shared
     | TableFunction
     | DuckdbQuery
     | Values
@@ -395,9 +514,46 @@ LogicalPlan = (
     | Unnest
     | Apply
     | MapRows
+    | Check
     | Write
     | Query
+    | Finish
+    | Store
+    | Common
+    | CommonRows
+    | Program
 )
+
+
+def outputs_of(plan: Root) -> tuple[Output, ...]:
+    """What a statement gives, in order."""
+    return plan.outputs if isinstance(plan, Program) else (plan,)
+
+
+def rows_of(plan: Root) -> Query | None:
+    """The one output of a statement, when that is rows for the one who asked; else None."""
+    outputs = outputs_of(plan)
+    shown = [output for output in outputs if not (isinstance(output, Finish) and output.counter)]
+    return shown[0] if len(shown) == 1 and isinstance(shown[0], Query) else None
+
+
+def with_rows(plan: Query | Program, change: Callable[[Query], Output]) -> Any:
+    """A statement that gives rows, with its `Query` changed to something else."""
+    if isinstance(plan, Query):
+        return change(plan)
+    outputs = tuple(change(o) if isinstance(o, Query) else o for o in plan.outputs)
+    return replace(plan, outputs=outputs)
+
+
+def limited(plan: Query | Program, count: int) -> Any:
+    """A statement that gives rows, and no more than `count` of them."""
+    return with_rows(plan, lambda rows: Query(Limit(rows.input, count), rows.names))
+
+
+def open_rounds(plan: Node) -> frozenset[str]:
+    """Names of recursive unions whose last round a plan reads from outside of them."""
+    read = {n.name for n in walk(plan) if isinstance(n, RoundRows)}
+    return frozenset(read - {n.name for n in walk(plan) if isinstance(n, RecursiveUnion)})
 
 
 def example_path(uri: str, format: str) -> str:

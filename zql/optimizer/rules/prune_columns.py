@@ -22,7 +22,9 @@ def prune_columns(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     return _prune(plan, frozenset(c.name for c in plan.columns))
 
 
-def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
+def _prune(  # noqa: C901, PLR0912 - one case for each operator
+    plan: lp.LogicalPlan, wanted: Wanted
+) -> lp.LogicalPlan:
     match plan:
         case lp.Scan():
             return _scan(plan, wanted)
@@ -42,6 +44,8 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _with_input(plan, wanted | _used(plan.on) | _used(plan.order))
         case lp.Unnest():
             return _with_input(plan, wanted | columns_of(plan.list))
+        case lp.Check():
+            return _with_input(plan, wanted | _used((plan.condition, *plan.payload)))
         case lp.Limit():
             return _with_input(plan, wanted)
         case lp.Aggregate():
@@ -54,8 +58,17 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _set_operation(plan, wanted)
         case lp.RecursiveUnion():
             return _recursive_union(plan)
-        case lp.Distinct() | lp.Write() | lp.Query():
+        case lp.Finish(counter=counter) if counter:
+            return _with_input(plan, frozenset())
+        case lp.Distinct() | lp.Write() | lp.Query() | lp.Finish() | lp.Store() | lp.Common():
             return _with_input(plan, frozenset(c.name for c in plan.input.columns))
+        case lp.CommonRows():
+            kept = tuple(c for c in plan.columns if c.name in wanted) or plan.columns[:1]
+            return plan if kept == plan.columns else replace(plan, columns=kept)
+        case lp.Program():
+            return _program(plan)
+        case lp.Shared() | lp.SharedRows():
+            return plan  # of stages, where nothing is pruned any more
         case (
             lp.Values()
             | lp.TableFunction()
@@ -65,6 +78,25 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             | lp.RoundRows()
         ):
             return plan
+
+
+def _program(plan: lp.Program) -> lp.Program:
+    """What is computed once has the columns that any of its readers uses."""
+    outputs = tuple(_prune(output, frozenset()) for output in plan.outputs)
+    readers: list[lp.LogicalPlan] = list(outputs)
+    commons: list[lp.Common] = []
+    for common in reversed(plan.commons):
+        used = {
+            column.name
+            for reader in readers
+            for node in walk(reader)
+            if isinstance(node, lp.CommonRows) and node.number == common.number
+            for column in node.columns
+        }
+        columns = [c for c in common.columns if c.name in used] or list(common.columns[:1])
+        commons.insert(0, replace(common, input=_branch(common.input, columns)))
+        readers.append(commons[0])
+    return lp.Program(tuple(commons), outputs)  # type: ignore[arg-type]
 
 
 def _used(nodes: Iterable[Node]) -> Wanted:
