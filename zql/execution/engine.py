@@ -31,6 +31,8 @@ _SESSION = (
     "SET TimeZone = 'UTC'",
     "SET errors_as_json = true",
     "SET enable_progress_bar = false",
+    # A table that is not there is none: no variable of this program stands in for it.
+    "SET python_enable_replacements = false",
 )
 
 
@@ -118,6 +120,14 @@ class Engine:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""
         return self._run(lambda: self._connected().execute(sql).fetchall())
+
+    def kinds(self, sql: str) -> list[tuple[str, frozenset[str]]]:
+        """The statements of a text: the kind of each (`SELECT`, `COPY`), and its parameters.
+
+        Raises `EngineError` for what is no SQL.
+        """
+        found = self._run(lambda: self._connected().extract_statements(sql))
+        return [(s.type.name, frozenset(s.named_parameters)) for s in found]
 
     def describe(self, sql: str) -> list[tuple[str, DataType]]:
         """Names and types of a query's columns, without running it."""

@@ -9,6 +9,7 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
+from zql.logical.bind_duckdb import duckdb_query
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_join import join
 from zql.logical.bind_lateral import WITHOUT_PYTHON
@@ -272,11 +273,13 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
 def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> Scope:
     call = item.call
     name = call.name[-1].lower()
+    if name == "duckdb":
+        return duckdb_query(context, call)
     if name in READERS:
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
     if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
-        names = [*READERS, "range", "generate_series"]
+        names = [*READERS, "range", "generate_series", "duckdb"]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
@@ -290,7 +293,7 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
             f"the table function {name} cannot be used here",
             code="P402",
             span=call.span,
-            hint="range(..) and the readers can",
+            hint=f"in DuckDB's own words: FROM duckdb($$ FROM {name}(..) $$)",
         )
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     args = tuple(binder.bind(a) for a in call.args if not isinstance(a, ex.NamedArgument))
