@@ -18,8 +18,6 @@ from zql.syntax import ast
 
 BindItem = Callable[[Context, ast.FromItem, tuple[Scope, ...]], Scope]
 
-KNOWN_HINTS = {"strategy", "workers", "threads", "memory", "shards"}
-
 
 def join(
     context: Context, left: Scope, clause: ast.Join, outer: tuple[Scope, ...], bind_item: BindItem

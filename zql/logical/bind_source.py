@@ -11,6 +11,7 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_duckdb import duckdb_query
 from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_lateral import WITHOUT_PYTHON
 from zql.logical.bind_unnest import elements_of, from_unnest
@@ -82,6 +83,7 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
                 hints=item.hints,
                 span=item.span,
             )
+            check_hints(context, clause)
             return join(context, left, clause, outer, bind_item)
         case ast.LateralSource():
             with context.without_python(WITHOUT_PYTHON):

@@ -15,6 +15,7 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_recursion import recursive_union
@@ -85,6 +86,7 @@ class _Binder:
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
         for place, op in enumerate(operators):
+            check_hints(self.context, op)
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
             if after is None:
@@ -175,6 +177,7 @@ class _Binder:
     ) -> Scope:
         """The scope behind operators that give rows to what is around them."""
         for op in operators:
+            check_hints(self.context, op)
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
             scope = after if after is not None else self.recovered(scope, op)
         return scope
