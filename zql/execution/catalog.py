@@ -283,7 +283,7 @@ def _query_problem(error: EngineError, head: str, sql: str) -> QueryProblem:
         before = (head + sql).encode()[: error.position].decode(errors="ignore")
         position = len(before) - len(head)
     message, _, more = error.message.partition("\n")
-    hint = more.strip() or None
+    hint = more.strip().replace("Candidate bindings:", "columns there:") or None
     if message.startswith("Table with name"):
         hint = "it sees files and what DuckDB has: join tables of the script behind it"
     inside = position is not None and 0 <= position <= len(sql)

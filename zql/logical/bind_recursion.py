@@ -48,7 +48,7 @@ def recursive_union(
             "the step does not read the rows of the round before",
             code="P414",
             span=op.step.span or op.span,
-            hint=f"it is a query of its own: read FROM {alias}"
+            hint=f"as it is, it needs no recursion: begin it with FROM {alias}, or JOIN {alias}"
             if alias
             else "begin it with |>, or name the rows: RECURSIVE UNION ALL (FROM r ..) AS r",
         )

@@ -61,7 +61,9 @@ class _Binder:
         except Interrupted:
             raise
         except ZqlError as error:
-            self.context.errors.append(error)
+            # What the last operator would have mended is no mistake of its own.
+            if error.code not in _OF_THE_WHOLE or not self.context.errors:
+                self.context.errors.append(error)
         errors = _distinct_errors(self.context.errors)
         if len(errors) == 1:
             raise errors[0]
@@ -85,6 +87,7 @@ class _Binder:
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        context = self.context
         for place, op in enumerate(operators):
             check_hints(self.context, op)
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
@@ -98,6 +101,7 @@ class _Binder:
                         span=following[0].span,
                     )
                 return None
+            context.note_gone(scope.names, after.names, op.span)
             scope = after
         return scope
 
@@ -165,7 +169,7 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        columns = named_columns(query, self.context.declarations.modules)
+        columns = named_columns(query)
         return bind_items(self.context, query.items, outer, columns)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
@@ -179,7 +183,9 @@ class _Binder:
         for op in operators:
             check_hints(self.context, op)
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
-            scope = after if after is not None else self.recovered(scope, op)
+            after = after if after is not None else self.recovered(scope, op)
+            self.context.note_gone(scope.names, after.names, op.span)
+            scope = after
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -253,9 +259,13 @@ class _Binder:
                     f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
+                    hint="put it behind the statement that reads this",
                 )
             case _:
                 raise not_yet(op)
+
+
+_OF_THE_WHOLE = ("N208", "N218")
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:
