@@ -91,11 +91,12 @@ def rows_that_fail(cause: ex.Expr, plan: lp.LogicalPlan) -> lp.LogicalPlan | Non
     if not isinstance(cause, ex.Cast) or is_volatile(cause) or has_window(cause):
         return None
     for node in walk(plan):
-        if isinstance(node, lp.Project | lp.Filter | lp.Aggregate):
-            if any(_always_made(cause, root) for root in _roots(node)):
-                given = ex.Is(cause.operand, "NULL", negated=True)
-                failed = ex.Is(ex.Try(cause), "NULL")
-                return lp.Filter(node.input, ex.Logical("AND", (given, failed)))
+        if not isinstance(node, lp.Project | lp.Filter | lp.Aggregate):
+            continue
+        if any(_always_made(cause, root) for root in _roots(node)):
+            given = ex.Is(cause.operand, "NULL", negated=True)
+            failed = ex.Is(ex.Try(cause), "NULL")
+            return lp.Filter(node.input, ex.Logical("AND", (given, failed)))
     return None
 
 
