@@ -328,11 +328,9 @@ class ScriptRun:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, _QUERIES):
-                    if _writes(statement) and level != "SYNTAX":
+                    if _writes(statement):
                         yield from self.explained_views(number, level)
-                        with self.sharing.read(number, self.declarations):
-                            yield self.explain(_stored(statement), level)
-                    else:
+                    with self.sharing.read(number, self.declarations):
                         yield self.explain(_stored(statement), level)
                 else:
                     self.declare(statement)
@@ -340,6 +338,8 @@ class ScriptRun:
                 raise _placed(error, number, statement) from None
 
     def explained_views(self, number: int, level: str) -> Iterator[Explanation]:
+        if level == "SYNTAX":
+            return
         for view in self.shared_views(number):
             *first, last = map(str, view.readers)
             head = f"The view {view.name} is computed once, for statements {', '.join(first)}"
