@@ -37,6 +37,10 @@ class Explanation:
     text: str
     document: Document
 
+    def titled(self, title: str) -> Explanation:
+        """The same with a line above it that says what it is."""
+        return Explanation(f"{title}:\n{self.text}", {**self.document, "title": title})
+
     def shown(self, format: str) -> str:
         """In one of FORMATS."""
         if format == "JSON":
