@@ -108,7 +108,7 @@ def _python(call: lp.Apply | lp.MapRows) -> list[str]:
         else:
             given = ", ".join(expression_text(a) for a in call.args)
         named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
-        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.columns, strict=True))
+        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
         return [f"Python {call.kind} {_home(call.function)}({given}{named}) -> {made}"]
     lines = []
     for column in call.calls:
@@ -136,7 +136,8 @@ def _sink(stage: Stage) -> list[str]:
             return [f"Result: {', '.join(names)}"]
         case WriteFiles() as sink:
             options = "".join(f", {name} {value}" for name, value in sink.options)
-            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options})"
+            by = f" by {sink.shard.name}" if sink.shard is not None else ""
+            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options}{by})"
             return [f"{head}: {', '.join(sink.names)}"]
 
 
@@ -211,7 +212,10 @@ def _label(plan: lp.LogicalPlan) -> str:
         case lp.MapRows():
             return "MapRows " + _python(plan)[0].removeprefix("Python ")
         case lp.Write():
-            return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
+            shards = dict(plan.options).get("shards")
+            shown = f", {shards} shards" if shards else ""
+            by = f" by {plan.shard.name}" if plan.shard is not None else ""
+            return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
         case _:

@@ -320,7 +320,7 @@ class ScriptRun:
                     statement.span, lambda: self.catalog.module(statement.target, statement.is_path)
                 )
             case ast.SetOption():
-                from zql.logical.bind_source import constant_value
+                from zql.logical.constants import constant_value
 
                 value = constant_value(context, statement.value)
                 context.at(

@@ -206,7 +206,7 @@ class WriteRun:
         return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
 
     def _cut(self, stage: Stage, shards: int) -> Written:
-        """All rows kept, then cut into shards of equal numbers of rows."""
+        """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
         kept = self._publisher.kept(shards)
         if len(kept) == shards:
             return self._publish([], list(kept.values()))
@@ -216,7 +216,7 @@ class WriteRun:
         paths = [self._target.path(first + number, shards) for number in range(shards)]
         outputs = [self._output(path) for path in paths]
         with self._run.native(reading(stage)) as native:
-            files = native.write_cuts(outputs, self._run.results[stage.id])
+            files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
         self._run.report(stage, "native", shards, sum(f.rows for f in files), began)
         return self._publish(list(zip(paths, files, strict=True)))
 

@@ -12,6 +12,7 @@ from zql.logical.catalog import TypeProblem
 from zql.logical.context import UNKNOWN, Context, type_error, unknown
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
+from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
 from zql.source import Span
 from zql.tree import map_children, walk
 
@@ -199,6 +200,8 @@ class ExpressionBinder:
         function = self.context.declarations.functions.get(name)
         if function is not None:
             return self.python_call(call, function)
+        if name.lower() == STABLE_HASH:
+            return self.stable_hash(call)
         facts = self.context.catalog.function(name.lower())
         if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
@@ -221,6 +224,18 @@ class ExpressionBinder:
         better = _COMPENSATED[call.name[-1].lower()]
         return replace(call, name=(better,)) if type_ in ("DOUBLE", "FLOAT") else call
 
+    def stable_hash(self, call: ex.Call) -> ex.Expr:
+        """The call in DuckDB's functions."""
+        value, seed = map(self.bind, arguments(call))
+        type_, seed_type = self.types((value, seed))
+        if kind_of(seed_type) != "integer" and seed_type != UNKNOWN:
+            raise BindError(
+                f"the seed of {STABLE_HASH} is a whole number, not {seed_type}",
+                code="T303",
+                span=seed.span or call.span,
+            )
+        return hash_of(value, type_, seed, call.span)
+
     @staticmethod
     def is_special(name: str) -> bool:
         """Functions that DuckDB's grammar knows and its catalog does not list."""
@@ -241,7 +256,8 @@ class ExpressionBinder:
     def unknown_function(self, call: ex.Call, name: str) -> BindError:
         modules = self.context.declarations.modules
         homes = [alias for alias, functions in modules.items() if name in functions]
-        names = [*self.context.catalog.function_names(), *self.context.declarations.functions]
+        declared = self.context.declarations.functions
+        names = [STABLE_HASH, *self.context.catalog.function_names(), *declared]
         near = nearest(name, names)
         hint = did_you_mean(near)
         if homes:
@@ -509,6 +525,7 @@ _KINDS = {
     "FLOAT": "float",
     "DOUBLE": "float",
     "DECIMAL": "float",
+    "UINTEGER": "integer",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
 }
 

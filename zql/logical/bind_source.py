@@ -11,12 +11,13 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, element_type
 from zql.logical.bind_join import join
+from zql.logical.bind_sample import sample
 from zql.logical.catalog import FileTable, TypeProblem
+from zql.logical.constants import constant_value, no_python
 from zql.logical.context import Context, not_yet, type_error
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import walk
 
 READERS = {
     "read_json": "read_json",
@@ -80,7 +81,9 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
                 span=item.span,
             )
             return join(context, left, clause, outer, bind_item)
-        case ast.LateralSource() | ast.SelectSource() | ast.Sampled():
+        case ast.Sampled():
+            return sample(context, bind_item(context, item.item, outer), item.sample, outer)
+        case ast.LateralSource() | ast.SelectSource():
             raise not_yet(item)
 
 
@@ -109,18 +112,6 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
     if columns != plan.columns:
         plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
     return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
-
-
-def no_python(expr: ex.Expr, where: str) -> None:
-    """Raises `BindError` for a Python call where there are no rows to call it for."""
-    for found in walk(expr):
-        if isinstance(found, ex.PythonCall):
-            raise BindError(
-                f"a Python function cannot stand in {where}",
-                code="P407",
-                span=found.span or expr.span,
-                hint="|> EXTEND or |> SELECT calls it for each row",
-            )
 
 
 def named(scope: Scope, span: Span | None) -> None:
@@ -308,24 +299,6 @@ def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:
             f"{call.name[-1]} takes one path or list of paths", code="T307", span=call.span
         )
     return _files(context, paths, format_name, options, call.span)
-
-
-def constant_value(context: Context, expr: ex.Expr) -> Any:
-    """The Python value of a constant expression, as options and hints have them."""
-    if isinstance(expr, ex.Name) and len(expr.parts) == 1:
-        return expr.parts[0]
-    if isinstance(expr, ex.Parameter):
-        expr = ExpressionBinder(context, ()).parameter(expr)
-    if isinstance(expr, ex.Literal) and not expr.type:
-        return expr.value
-    if isinstance(expr, ex.Array | ex.Row):
-        return tuple(constant_value(context, i) for i in expr.items)
-    if isinstance(expr, ex.Struct):
-        return {k: constant_value(context, v) for k, v in expr.entries}
-    binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
-    bound = binder.bind(expr)
-    no_python(bound, "a constant")
-    return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 
 
 def _values(

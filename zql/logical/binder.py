@@ -13,7 +13,9 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_join import join
+from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
+from zql.logical.bind_shards import distribute, keep_shards, shuffle
 from zql.logical.bind_source import bind_item, bind_items, named, visible_only
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
@@ -93,6 +95,10 @@ class _Binder:
 
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input. Raises `BindError`."""
+        return keep_shards(scope, self.bound(scope, op, outer))
+
+    def bound(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """What an operator makes of its input, whatever was said of shards."""
         context = self.context
         match op:
             case ast.Where():
@@ -125,6 +131,12 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case ast.TableSample():
+                return sample(context, scope, op.sample, outer)
+            case ast.Shuffle():
+                return shuffle(context, scope, op)
+            case ast.Distribute():
+                return distribute(context, scope, op, outer)
             case ast.Write():
                 raise BindError(
                     "WRITE ends a pipeline: nothing can follow or enclose it",

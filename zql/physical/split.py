@@ -60,7 +60,9 @@ class _Splitter:
     def root(self, plan: lp.Write | lp.Query) -> PhysicalPlan:
         sink: Sink
         if isinstance(plan, lp.Write):
-            sink = WriteFiles(plan.uri, plan.format, plan.names, plan.mode, plan.options)
+            sink = WriteFiles(
+                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
+            )
         else:
             sink = Collect(plan.names)
         self.finish(self.build(plan.input), sink)
