@@ -10,7 +10,17 @@ from zql.expr import expression as ex
 from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
-from zql.physical.plan import CallPython, Collect, Keep, PhysicalPlan, RunSql, Stage, WriteFiles
+from zql.physical.plan import (
+    CallPython,
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    RunSql,
+    Stage,
+    StoreTable,
+    WriteFiles,
+)
 from zql.physical.sql import indented, render
 from zql.tree import Node, children, map_children, walk
 
@@ -19,12 +29,19 @@ _QUOTED_PLAIN = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
 
 def explain_logical(plan: lp.LogicalPlan) -> str:
     """The bound plan, an operator a line, with its columns and their types."""
-    columns = ", ".join(f"{_shown_name(plan, i)} {c.type}" for i, c in enumerate(plan.columns))
-    return masked("\n".join([*_tree(plan), f"columns: {columns}"]))
+    lines = _tree(plan)
+    for output in lp.outputs_of(plan) if isinstance(plan, lp.Root) else (plan,):
+        named = (f"{_shown_name(output, i)} {c.type}" for i, c in enumerate(output.columns))
+        lines.append(f"columns: {', '.join(named)}")
+    return masked("\n".join(lines))
 
 
 def _shown_name(plan: lp.LogicalPlan, index: int) -> str:
-    return plan.names[index] if isinstance(plan, lp.Query | lp.Write) else plan.columns[index].name
+    return (
+        plan.names[index]
+        if isinstance(plan, lp.Query | lp.Write | lp.Store)
+        else plan.columns[index].name
+    )
 
 
 def explain_trace(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
@@ -40,7 +57,7 @@ def explain_trace(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
 
 def explain_stages(plan: PhysicalPlan) -> str:
     """Each stage: what is cut into tasks, its steps with their SQL and Python calls, its end."""
-    here = isinstance(plan.stages[-1].sink, Collect)
+    here = not plan.writes
     return masked("\n\n".join("\n".join(_stage(stage, here)) for stage in plan.stages))
 
 
@@ -139,6 +156,10 @@ def _sink(stage: Stage) -> list[str]:
             by = f" by {sink.shard.name}" if sink.shard is not None else ""
             head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options}{by})"
             return [f"{head}: {', '.join(sink.names)}"]
+        case Drop(counter=counter):
+            return [f"Drop the rows, count them as {counter}" if counter else "Drop the rows"]
+        case StoreTable() as table:
+            return [f"Keep as the table {table.table}: {', '.join(table.names)}"]
 
 
 def _columns(stage: Stage) -> tuple[ex.Column, ...]:
@@ -172,7 +193,7 @@ def _own(plan: lp.LogicalPlan) -> list[Node]:
     return found
 
 
-def _label(plan: lp.LogicalPlan) -> str:
+def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for each operator
     match plan:
         case lp.Scan():
             return f"Scan {plan.name}: {', '.join(c.name for c in plan.columns)}"
@@ -218,6 +239,12 @@ def _label(plan: lp.LogicalPlan) -> str:
             return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
+        case lp.Finish():
+            return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
+        case lp.Store():
+            return f"Store {plan.table}: {', '.join(plan.names)}"
+        case lp.Common() | lp.CommonRows():
+            return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
 

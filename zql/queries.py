@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.schema import Field, Schema
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 class Planner(Protocol):
     """What a query needs of its session."""
 
-    def open_rows(self, plan: lp.Query) -> RowStream: ...
+    def open_rows(self, plan: lp.Query | lp.Program) -> RowStream: ...
 
-    def print_rows(self, plan: lp.Query) -> None: ...
+    def print_rows(self, plan: lp.Query | lp.Program) -> None: ...
 
-    def describe_plan(self, plan: lp.Query | lp.Write, level: str) -> str: ...
+    def describe_plan(self, plan: lp.Root, level: str) -> str: ...
 
     def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query: ...
 
@@ -98,7 +99,7 @@ class Query(_Rows):
     def __init__(
         self,
         session: Planner,
-        plan: lp.Query,
+        plan: lp.Query | lp.Program,
         text: str,
         params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -110,12 +111,19 @@ class Query(_Rows):
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return list(self._plan.names)
+        return list(self._rows.names)
+
+    @property
+    def _rows(self) -> lp.Query:
+        found = lp.rows_of(self._plan)
+        if found is None:
+            raise TypeError(self._plan)
+        return found
 
     @property
     def types(self) -> list[str]:
         """The types of the columns, as DuckDB writes them."""
-        return [c.type for c in self._plan.columns]
+        return [c.type for c in self._rows.columns]
 
     def _whole_numbers(self) -> frozenset[str]:
         named = zip(self.columns, self.types, strict=True)
@@ -129,8 +137,10 @@ class Query(_Rows):
     def arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
 
-        limited = lp.Query(lp.Limit(self._plan.input, 0), self._plan.names)
-        with_none = self._session.open_rows(limited)
+        rows = self._rows
+        nulls = tuple(ex.Cast(ex.Literal(None), column.type) for column in rows.columns)
+        none = lp.Limit(lp.Values(rows.columns, (nulls,)), 0)
+        with_none = self._session.open_rows(lp.Query(none, rows.names))
         try:
             return pa.schema(with_none.arrow_schema())
         finally:
@@ -154,11 +164,7 @@ class Query(_Rows):
 
     def collect(self, *, limit: int | None = None) -> Result:
         """Runs the query; all rows (or the first `limit`) in memory."""
-        plan = (
-            self._plan
-            if limit is None
-            else lp.Query(lp.Limit(self._plan.input, limit), self._plan.names)
-        )
+        plan = self._plan if limit is None else lp.limited(self._plan, limit)
         query = Query(self._session, plan, self.text, self.params)
         return Result(query.to_arrow(), query._whole_numbers())
 
@@ -176,7 +182,7 @@ class Query(_Rows):
 
     def show(self, n: int = 20) -> None:
         """Prints the first `n` rows as a table."""
-        self._session.print_rows(lp.Query(lp.Limit(self._plan.input, n), self._plan.names))
+        self._session.print_rows(lp.limited(self._plan, n))
 
     def write(self, path: str, **options: Any) -> RunReport:
         """Writes the rows into files, as `|> WRITE path OPTIONS (..)` does."""
@@ -223,6 +229,6 @@ class Result(_Rows):
         return f"<zql.Result {self.num_rows} rows: {', '.join(self.columns)}>"
 
 
-def schema_of(plan: lp.Query | lp.Write) -> Schema:
+def schema_of(plan: lp.Query | lp.Write | lp.Store) -> Schema:
     """The users' names and the types of a plan's columns."""
     return Schema(tuple(Field(n, c.type) for n, c in zip(plan.names, plan.columns, strict=True)))

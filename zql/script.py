@@ -23,6 +23,7 @@ from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.logical import plan as lp
 from zql.logical.binder import bind
+from zql.logical.catalog import ObjectTable
 from zql.logical.context import Context, Declarations
 from zql.optimizer.optimizer import Rewrite
 from zql.parameters import check_names, declare, undeclared
@@ -57,8 +58,8 @@ class StatementResult:
 class Compiled:
     """A statement at each level of its compilation."""
 
-    bound: lp.Write | lp.Query
-    optimized: lp.Write | lp.Query
+    bound: lp.Root
+    optimized: lp.Root
     trace: tuple[Rewrite, ...]
     stages: PhysicalPlan
 
@@ -73,7 +74,7 @@ class Host(Planner, Protocol):
 
     def runner(self) -> Runner: ...
 
-    def compile(self, plan: lp.Write | lp.Query) -> Compiled: ...
+    def compile(self, plan: lp.Root) -> Compiled: ...
 
     def set(self, name: str, value: Any) -> None: ...
 
@@ -119,6 +120,7 @@ class ScriptRun:
                 dict(shared.modules),
                 dict(shared.functions),
                 dict(shared.parameters),
+                dict(shared.tables),
             )
         values = {n: v for n, v in params.items() if isinstance(v, str) or not _is_table(v)}
         handed = {n: v for n, v in params.items() if n not in values}
@@ -136,30 +138,53 @@ class ScriptRun:
     def results(self) -> Iterator[StatementResult]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                result = self.result(number, statement)
+                yield from self.result(number, statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
-            yield result
 
-    def result(self, number: int, statement: ast.Statement) -> StatementResult:
+    def result(self, number: int, statement: ast.Statement) -> Iterator[StatementResult]:
         match statement:
             case ast.QueryStatement():
-                if _writes(statement.query):
-                    return StatementResult("written", number, result=self.write(statement.query))
-                plan = self.bind(statement.query)
-                stages = self.session.compile(plan).stages
-                with _call_places(stages):
-                    rows = self.session.runner().collect(stages)
-                rows.on_error(lambda error: _placed(error, number, statement))
-                return StatementResult("rows", number, rows=rows)
+                yield from self.outputs(number, statement, statement.query)
+            case ast.CreateTable():
+                yield from self.outputs(number, statement, _stored(statement))
             case ast.Explain():
-                return StatementResult("text", number, text=self.explain(statement))
+                yield StatementResult("text", number, text=self.explain(statement))
             case ast.Describe():
                 plan = self.bind(statement.query, remember=False)
-                return StatementResult("text", number, text=describe(plan))
+                yield StatementResult("text", number, text=describe(plan))
             case _:
                 self.declare(statement)
-                return StatementResult("done", number)
+                yield StatementResult("done", number)
+
+    def outputs(
+        self, number: int, statement: ast.Statement, query: ast.Query
+    ) -> Iterator[StatementResult]:
+        """Runs a query: the rows that it shows, in order, then what it wrote."""
+        if not _leaves(query):
+            plan = self.bind(query)
+            stages = self.session.compile(plan).stages
+            if len(stages.outputs) == 1:
+                with _call_places(stages):
+                    streams = [self.session.runner().collect(stages)]
+                report = None
+            else:
+                report, streams = self.run_plan(plan)
+        else:
+            report, streams = self.write(query)
+        for stream in streams:
+            stream.on_error(lambda error: _placed(error, number, statement))
+        waiting = list(streams)
+        try:
+            while waiting:
+                yield StatementResult("rows", number, rows=waiting.pop(0))
+        finally:
+            for stream in waiting:
+                stream.close()
+        if report is not None and not streams and not report.outputs:
+            yield StatementResult("done", number, result=report)
+        elif report is not None:
+            yield StatementResult("written", number, result=report)
 
     def run(self) -> RunReport:
         from zql.execution.report import merged
@@ -167,18 +192,23 @@ class ScriptRun:
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                if isinstance(statement, ast.QueryStatement):
-                    if _writes(statement.query):
-                        reports.append(self.write(statement.query))
-                    else:
-                        self.bind(statement.query)
-                else:
-                    self.result(number, statement)
+                match statement:
+                    case ast.QueryStatement(query) if not _leaves(query):
+                        self.bind(query)
+                    case ast.QueryStatement() | ast.CreateTable():
+                        query = _stored(statement)
+                        report, streams = self.write(query)
+                        for stream in streams:
+                            stream.close()
+                        reports.append(report)
+                    case _:
+                        for _ in self.result(number, statement):
+                            pass
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
 
-    def write(self, query: ast.Query) -> RunReport:
+    def write(self, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
         """Runs a query that writes.
 
         Types of files that nobody has read yet may come from their first rows: the run verifies
@@ -198,7 +228,7 @@ class ScriptRun:
         if sampled and any(isinstance(n, lp.Limit) for n in walk(plan)):
             plan, sampled = self.bind(query), []
         try:
-            report = self.run_plan(plan)
+            report, streams = self.run_plan(plan)
         except RunError as error:
             if not sampled or SURPRISE not in str(error):
                 raise
@@ -208,12 +238,23 @@ class ScriptRun:
         if len(scans) == 1 and report.counters.get("records_in"):
             for dataset in sampled:
                 dataset.confirm()
-        return report
+        return report, streams
 
-    def run_plan(self, plan: lp.Write | lp.Query) -> RunReport:
+    def run_plan(self, plan: lp.Root) -> tuple[RunReport, list[RowStream]]:
         stages = self.session.compile(plan).stages
         with _call_places(stages):
-            return self.session.runner().run(stages)
+            done = self.session.runner().outputs(stages)
+        self.declare_tables(plan)
+        return done
+
+    def declare_tables(self, plan: lp.Root) -> None:
+        """Makes the tables known that a statement has made, or would make."""
+        for output in lp.outputs_of(plan):
+            if isinstance(output, lp.Store):
+                name, schema = output.table, schema_of(output)
+                self.declarations.tables[name] = ObjectTable(name, schema)
+            elif isinstance(output, lp.Write) and self.checking:
+                self.catalog.pending.append((output.uri, output.format, schema_of(output)))
 
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
@@ -233,21 +274,19 @@ class ScriptRun:
         return sorted(found, key=lambda e: e.span.start if e.span else -1)
 
     def checked(self, statement: ast.Statement) -> None:
-        if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
-            plan = self.bind(statement.query)
+        if isinstance(statement, _QUERIES):
+            plan = self.bind(_stored(statement))
             self.session.compile(plan)
-            if isinstance(plan, lp.Write):
-                self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+            self.declare_tables(plan)
         else:
             self.declare(statement)
 
     def explained(self, level: str) -> Iterator[str]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                if isinstance(statement, ast.QueryStatement | ast.Explain | ast.Describe):
-                    plan = self.bind(statement.query)
-                    if isinstance(plan, lp.Write):
-                        self.catalog.pending.append((plan.uri, plan.format, schema_of(plan)))
+                if isinstance(statement, _QUERIES):
+                    plan = self.bind(_stored(statement))
+                    self.declare_tables(plan)
                     yield self.session.describe_plan(plan, level)
                 else:
                     self.declare(statement)
@@ -265,17 +304,19 @@ class ScriptRun:
                     code="U606",
                     hint="zql.run(..) runs scripts",
                 )
-            self.result(0, statement)
+            for _ in self.result(0, statement):
+                pass
         plan = self.bind(last.query)
-        if isinstance(plan, lp.Write):
+        if lp.rows_of(plan) is None or not isinstance(plan, lp.Query | lp.Program):
+            several = len(lp.outputs_of(plan)) > 1
             raise UsageError(
-                "this query writes files",
+                "this query has several outputs" if several else "this query writes",
                 code="U606",
                 hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
             )
         return Query(self.session, plan, text, params)
 
-    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Write | lp.Query:
+    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
         before = self.session.previous
         if not query.items and before is not None:
             query = replace(before, operators=before.operators + query.operators)
@@ -333,16 +374,22 @@ class ScriptRun:
 
     def create_view(self, statement: ast.CreateView) -> None:
         name = statement.name.text
-        if name in self.declarations.views and not statement.replace:
+        known = self.declarations
+        if name in known.tables or (name in known.views and not statement.replace):
+            kind = "view" if name in known.views else "table"
             raise BindError(
-                f'the view "{name}" is there already',
+                f'the {kind} "{name}" is there already',
                 code="N217",
                 span=statement.name.span,
-                hint="CREATE OR REPLACE TEMP VIEW",
+                hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
             )
         plan = bind(statement.query, self.catalog, self.declarations)
-        if isinstance(plan, lp.Write):
-            raise BindError("a view cannot write", code="P406", span=statement.query.span)
+        if lp.rows_of(plan) is None:
+            raise BindError(
+                "a view is one table: it cannot write or have several outputs",
+                code="P406",
+                span=statement.query.span,
+            )
         self.declarations.views[name] = statement
 
 
@@ -401,8 +448,23 @@ def _follows(error: ZqlError, lost: set[str]) -> bool:
     return unknown and any(name.split(" ")[0].split(".")[0] in lost for name in names)
 
 
-def _writes(query: ast.Query) -> bool:
-    return bool(query.operators) and isinstance(query.operators[-1], ast.Write)
+_QUERIES = (ast.QueryStatement, ast.CreateTable, ast.Explain, ast.Describe)
+"""Statements that hold a query to be planned."""
+
+
+def _stored(statement: Any) -> ast.Query:
+    """The query of a statement; that of CREATE TABLE ends in the operator."""
+    query: ast.Query = statement.query
+    if not isinstance(statement, ast.CreateTable):
+        return query
+    store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
+    return replace(query, operators=(*query.operators, store))
+
+
+def _leaves(query: ast.Query) -> bool:
+    """Whether a query leaves something behind: it has a WRITE or CREATE TABLE in any branch."""
+    kinds = (ast.Write, ast.StoreTable, ast.Finish)
+    return any(isinstance(n, kinds) for op in query.operators for n in walk(op))
 
 
 @contextmanager
@@ -424,8 +486,13 @@ def _first_line(span: Span | None) -> Span | None:
     return Span(span.source, span.start, span.start + len(span.text.split("\n")[0]))
 
 
-def describe(plan: lp.Query | lp.Write) -> str:
-    """Names and types of a query's columns, a line each."""
-    fields = schema_of(plan)
+def describe(plan: lp.Root) -> str:
+    """Names and types of a query's columns, a line each; several outputs one after the other."""
+    outputs = (o for o in lp.outputs_of(plan) if not isinstance(o, lp.Finish))
+    return "\n\n".join(_described(output) for output in outputs)
+
+
+def _described(output: lp.Query | lp.Write | lp.Store) -> str:
+    fields = schema_of(output)
     width = max((len(f.name) for f in fields), default=0)
     return "\n".join(f"{f.name:<{width}}  {f.type}" for f in fields)

@@ -18,6 +18,7 @@ from zql.errors import (
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
+from zql.execution.stored import StoredTables
 from zql.explain import explain_logical, explain_stages, explain_trace
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
@@ -70,6 +71,7 @@ class Session:
         self.disabled: frozenset[str] = frozenset()
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
+        self._tables = StoredTables()
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
@@ -122,7 +124,11 @@ class Session:
 
     def tables(self) -> list[str]:
         """Names that FROM knows: views and objects."""
-        return [v for v in (*self.declarations.views, *self._objects) if v != "_"]
+        return [
+            v
+            for v in (*self.declarations.views, *self.declarations.tables, *self._objects)
+            if v != "_"
+        ]
 
     def interrupt(self) -> None:
         """Stops what runs; from any thread."""
@@ -132,8 +138,11 @@ class Session:
             self._engine.interrupt()
 
     def close(self) -> None:
-        """Ends workers and removes temporary files; the session can be used again."""
+        """Ends workers, forgets tables, removes temporary files; the session can be used again."""
         self._stop()
+        for name in self._tables.tables:
+            self.declarations.tables.pop(name, None)
+        self._tables.close()
 
     def _stop(self) -> None:
         runner, self._runner = self._runner, None
@@ -160,7 +169,7 @@ class Session:
         if self._runner is None:
             from zql.execution.runner import Runner
 
-            self._runner = Runner(self.settings, self._objects, self.engine())
+            self._runner = Runner(self.settings, self._objects, self.engine(), self._tables)
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -263,16 +272,25 @@ class Session:
 
     def write_query(self, query: Query, path: str, options: Mapping[str, Any]) -> RunReport:
         """Writes a query's rows; see `Query.write`."""
-        plan = query._plan  # noqa: SLF001 - a query belongs to its session
         target = self.catalog().write_target(path, options)
-        write = lp.Write(plan.input, path, target.format, plan.names, target.mode, target.options)
-        return self.runner().run(self.compile(write).stages)
 
-    def open_rows(self, plan: lp.Query) -> RowStream:
+        def write(rows: lp.Query) -> lp.Write:
+            return lp.Write(
+                rows.input, path, target.format, rows.names, target.mode, target.options
+            )
+
+        plan = lp.with_rows(query._plan, write)  # noqa: SLF001 - a query belongs to its session
+        return self.runner().run(self.compile(plan).stages)
+
+    def open_rows(self, plan: lp.Query | lp.Program) -> RowStream:
         """Runs a bound query; its rows as a stream."""
-        return self.runner().collect(self.compile(plan).stages)
+        stages = self.compile(plan).stages
+        if len(stages.outputs) == 1:
+            return self.runner().collect(stages)
+        _, (rows,) = self.runner().outputs(stages)
+        return rows
 
-    def print_rows(self, plan: lp.Query) -> None:
+    def print_rows(self, plan: lp.Query | lp.Program) -> None:
         """Prints a bound query's rows as a table."""
         from zql.display.box import render_box
         from zql.display.preview import read_preview
@@ -283,7 +301,7 @@ class Session:
         finally:
             rows.close()
 
-    def describe_plan(self, plan: lp.Query | lp.Write, level: str) -> str:
+    def describe_plan(self, plan: lp.Root, level: str) -> str:
         """The plan as text at a level: LOGICAL, TRACE or STAGES."""
         compiled = self.compile(plan)
         if level == "LOGICAL":
@@ -296,10 +314,10 @@ class Session:
             f'unknown level "{level.lower()}"', code="U604", hint="levels: logical, trace, stages"
         )
 
-    def compile(self, plan: lp.Write | lp.Query) -> Compiled:
+    def compile(self, plan: lp.Root) -> Compiled:
         """A bound plan, optimized and cut into stages."""
         optimized, trace = optimize(plan, self.disabled)
-        if not isinstance(optimized, lp.Write | lp.Query):
+        if not isinstance(optimized, lp.Root):
             raise TypeError(optimized)
         stages = split(optimized)
         if fuse_steps.__name__ not in self.disabled:

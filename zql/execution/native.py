@@ -102,6 +102,16 @@ class NativeStage:
             self.records_in += self._count(engine, None)
             return files
 
+    def drop(self) -> int:
+        """Computes every row and column, and leaves nothing; the number of rows."""
+        with ExitStack() as stack:
+            engine, sql = self.select(stack)
+            engine.profile()
+            stream = stack.enter_context(engine.batches(sql, self._settings.batch_rows))
+            rows = sum(int(batch.num_rows) for batch in stream)
+            self.records_in += self._count(engine, None)
+            return rows
+
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""
         with ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,15 +12,16 @@ from zql.errors import InternalError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
-from zql.execution.stages import explained, is_python, reading
+from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stream import RowStream
-from zql.physical.plan import Collect, PhysicalPlan, Stage, WriteFiles
+from zql.physical.plan import Collect, Keep, PhysicalPlan, Stage, StoreTable
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
     from zql.execution.report import StageReport
     from zql.execution.sources import Input
+    from zql.execution.stored import StoredTables
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
 
@@ -36,6 +37,9 @@ class Host(Protocol):
 
     @property
     def objects(self) -> Mapping[str, object]: ...
+
+    @property
+    def tables(self) -> StoredTables: ...
 
     def take_retries(self) -> int: ...
 
@@ -72,27 +76,57 @@ class Run:
         """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
         *before, last = self.plan.stages
         sink = last.sink
+        if any(not isinstance(stage.sink, Keep) for stage in before):
+            raise InternalError("the plan has more than one output")
         if not isinstance(sink, Collect):
             raise InternalError("the plan does not end in rows")
         for stage in before:
             self.keep(stage)
+        return self.rows(last, self.close)
+
+    def rows(self, last: Stage, closed: Callable[[], None]) -> RowStream:
+        """The rows of a stage that ends in `Collect`; `closed` is called when they are done."""
+        sink = last.sink
+        if not isinstance(sink, Collect):
+            raise InternalError("the stage does not end in rows")
         if is_python(last):
             self.keep(last)
+        if last.id in self.results:
             last = reading(last)
-        native = self._stack.enter_context(self.native(last))
+        stack = ExitStack()
+        stack.callback(closed)
+        native = stack.enter_context(self.native(last))
         try:
             engine, select = native.select()
         except EngineError as error:
             raise explained(error, last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
-        self._stack.callback(self.close)
-        return RowStream(engine, select, columns, self._stack, lambda e: explained(e, last))
+        return RowStream(engine, select, columns, stack, lambda e: explained(e, last))
 
     # ---- stages ----------------------------------------------------------------------------------
 
-    def keep(self, stage: Stage) -> tuple[KeptFile, ...]:
-        """Does a stage and leaves its rows in the run's folder for later ones."""
-        folder = self.folder(f"stage-{stage.id}")
+    def store(self, stage: Stage, sink: StoreTable) -> None:
+        """Does a stage and makes its rows a table of the session."""
+        tables = self.host.tables
+        files = self.keep(stage, tables.folder(self.host.settings))
+        tables.put(sink.table, files, columns_of(stage), sink.names)
+
+    def drop(self, stage: Stage) -> int:
+        """Does a stage and leaves nothing; the number of its rows."""
+        if is_python(stage):
+            return sum(file.rows for file in self.keep(stage))
+        began = time.perf_counter()
+        with self.native(stage) as native:
+            try:
+                rows = native.drop()
+            except EngineError as error:
+                raise explained(error, stage) from None
+        self.report(stage, "native", 1, rows, began, native.records_in)
+        return rows
+
+    def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
+        """Does a stage and leaves its rows in a folder (the run's own) for later ones."""
+        folder = folder or self.folder(f"stage-{stage.id}")
         if is_python(stage):
             from zql.execution.writing import KeptOutput
 
@@ -135,9 +169,8 @@ class Run:
 
         began = time.perf_counter()
         specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
-        writes = isinstance(self.plan.stages[-1].sink, WriteFiles)
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        if small and not writes:
+        if small and not self.plan.writes:
             done = tasks.run_here(specs, self.host.engine)
         else:
             done = tasks.run_in_workers(specs, self.host.pool())

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
 from zql.execution.run import Run
 from zql.execution.settings import Settings
 from zql.execution.stages import is_python
+from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
 from zql.expr.functions import PythonFunction
-from zql.physical.plan import PhysicalPlan
+from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
     from zql.execution.pool import Pool
@@ -24,25 +26,59 @@ if TYPE_CHECKING:
 class Runner:
     """Runs plans one after the other; keeps its workers between them."""
 
-    def __init__(self, settings: Settings, objects: Mapping[str, object], engine: Engine) -> None:
-        """`objects` are the Python objects that plans may read, by key. Starts nothing yet."""
+    def __init__(
+        self,
+        settings: Settings,
+        objects: dict[str, object],
+        engine: Engine,
+        tables: StoredTables,
+    ) -> None:
+        """`objects` and `tables` are what plans may read by key. Starts nothing yet."""
         self._settings = settings
-        self._objects = objects
+        self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
+        self._tables = tables
         self._engine = engine
         self._folder: str | None = None
         self._pool: Pool | None = None
 
     def run(self, plan: PhysicalPlan) -> RunReport:
-        """Runs a plan that ends in WRITE; all its files appear, or none. Raises `ZqlError`."""
-        if _has_python(plan):
+        """Runs a plan for what it leaves behind; rows that nobody takes are dropped."""
+        report, streams = self.outputs(plan)
+        for stream in streams:
+            stream.close()
+        return report
+
+    def outputs(self, plan: PhysicalPlan) -> tuple[RunReport, list[RowStream]]:
+        """Runs a plan with any outputs: what it did, and the rows of those that give rows.
+
+        Each stream must be closed. Raises `ZqlError`.
+        """
+        if _has_python(plan) and plan.writes:
             self.warm()
         from zql.execution.write_run import write
 
+        run = Run(self, plan)
+        asked = [stage for stage in plan.outputs if isinstance(stage.sink, Collect)]
+        open_streams = len(asked)
+
+        def closed() -> None:
+            nonlocal open_streams
+            open_streams -= 1
+            if open_streams <= 0:
+                run.close()
+
         try:
-            with Run(self, plan) as run:
-                return write(run)
+            report = write(run)
+            streams = [run.rows(stage, closed) for stage in asked]
         except KeyboardInterrupt:
+            run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except BaseException:
+            run.close()
+            raise
+        if not asked:
+            run.close()
+        return report, streams
 
     def collect(self, plan: PhysicalPlan) -> RowStream:
         """Runs a query up to its last stage, whose rows come as they are asked for.
@@ -138,6 +174,11 @@ class Runner:
     def engine(self) -> Engine:
         """The connection that statements are run on cursors of."""
         return self._engine
+
+    @property
+    def tables(self) -> StoredTables:
+        """The tables of the session, which plans read and make."""
+        return self._tables
 
     @property
     def objects(self) -> Mapping[str, object]:

@@ -12,6 +12,7 @@ from zql.execution import kept
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile, Part
 from zql.execution.remote_files import add_filesystems
+from zql.execution.stored import StoredTable
 from zql.expr.expression import Column
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import BatchInput, MemoryScan, Scan, StageResult
@@ -87,12 +88,21 @@ class Sources:
         return f"(SELECT {casts(columns)} FROM {name})"
 
     def _memory(self, scan: MemoryScan) -> str:
+        if scan.key not in self._objects:
+            # A table that an earlier statement would make, were it run and not checked.
+            return self.registered(None, scan.columns)
+        value, sources = self._objects[scan.key], scan.sources
+        if isinstance(value, StoredTable):
+            sources = tuple(value.source(s) for s in sources)
+            value = value.data()
+            if value is None:
+                return self.registered(None, scan.columns)
         name = f"zql_{next(_numbers)}"
-        self._engine.register(name, self._objects[scan.key])
+        self._engine.register(name, value)
         self._stack.callback(self._engine.unregister, name)
         items = ", ".join(
             f"CAST({quote_identifier(s)} AS {c.type}) AS {quote_identifier(c.name)}"
-            for s, c in zip(scan.sources, scan.columns, strict=True)
+            for s, c in zip(sources, scan.columns, strict=True)
         )
         return f"(SELECT {items or '1'} FROM {name})"
 

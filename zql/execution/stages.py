@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from zql.errors import ZqlError
 from zql.execution.engine import EngineError
+from zql.expr.expression import Column
 from zql.logical.plan import StageResult
 from zql.physical.plan import CallPython, Keep, RunSql, Stage
 
@@ -15,11 +16,15 @@ def is_python(stage: Stage) -> bool:
     return any(isinstance(step, CallPython) for step in stage.steps)
 
 
+def columns_of(stage: Stage) -> tuple[Column, ...]:
+    """The columns of the rows that a stage gives."""
+    last = stage.steps[-1]
+    return (last.plan if isinstance(last, RunSql) else last.call).columns
+
+
 def reading(stage: Stage) -> Stage:
     """A native stage that reads what `stage` kept, and ends where it should have ended."""
-    last = stage.steps[-1]
-    columns = (last.plan if isinstance(last, RunSql) else last.call).columns
-    return Stage(stage.id, None, (RunSql(StageResult(stage.id, columns)),), stage.sink)
+    return Stage(stage.id, None, (RunSql(StageResult(stage.id, columns_of(stage))),), stage.sink)
 
 
 def kept_stage(stage: Stage) -> Stage:

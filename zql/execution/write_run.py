@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zql.errors import InternalError, RunError
+from zql.errors import RunError
 from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
 from zql.execution.kept import KeptFile
@@ -17,13 +18,13 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
-from zql.execution.stages import explained, is_python, kept_stage, reading
+from zql.execution.stages import columns_of, explained, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.logical.plan import Scan
-from zql.physical.plan import RunSql, Stage, WriteFiles
+from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.storage import registry, threads
 from zql.storage.format import WrittenFile
 
@@ -32,21 +33,47 @@ if TYPE_CHECKING:
 
 _WORTH_PARTS = 2
 
+Waiting = tuple[list[tuple[str, KeptFile]], list[WrittenFile]]
+"""Finished files and the names they will get, and files that were there already and stay."""
+
 Written = tuple[list[WrittenFile], list[WrittenFile]]
 """Files that were written, and files that were there already and stay."""
 
 
 def write(run: Run) -> RunReport:
-    """Runs a plan that ends in `WriteFiles`; all its files appear, or none. Raises `ZqlError`."""
+    """Does all stages of a plan; the files of all its outputs appear at the end, or none.
+
+    Rows for the caller stay in the run's folder. Raises `ZqlError`.
+    """
     began = time.perf_counter()
-    *before, last = run.plan.stages
-    if not isinstance(last.sink, WriteFiles):
-        raise InternalError("the plan does not end in files")
-    with WriteRun(run, last.sink) as writing:
-        for stage in before:
-            run.keep(stage)
-        outputs, kept = writing.finish(last)
-    counters = {
+    counters: dict[str, int] = {}
+    with ExitStack() as stack:
+        writings = {
+            stage.id: stack.enter_context(WriteRun(run, stage.sink))
+            for stage in run.plan.outputs
+            if isinstance(stage.sink, WriteFiles)
+        }
+        for stage in run.plan.stages:
+            match stage.sink:
+                case WriteFiles():
+                    writings[stage.id].finish(stage)
+                case Drop(counter):
+                    rows = run.drop(stage)
+                    if counter:
+                        counters[counter] = counters.get(counter, 0) + rows
+                case StoreTable():
+                    run.store(stage, stage.sink)
+                case Keep() | Collect():
+                    run.keep(stage)
+        published = [writing.publish() for writing in writings.values()]
+    outputs = [file for files, _ in published for file in files]
+    kept = [file for _, files in published for file in files]
+    ordered = [
+        file
+        for writing, (new, old) in zip(writings.values(), published, strict=True)
+        for file in sorted([*new, *old], key=writing.place_of)
+    ]
+    counters |= {
         "records_in": sum(report.records_in for report in run.reports),
         "records_out": sum(file.rows for file in [*outputs, *kept]),
         "records_written": sum(file.rows for file in outputs),
@@ -56,8 +83,7 @@ def write(run: Run) -> RunReport:
         "retries": run.host.take_retries(),
         "python_calls": sum(s.calls for report in run.reports for s in report.steps),
     }
-    files = tuple(sorted([*outputs, *kept], key=writing.place_of))
-    return RunReport(files, counters, tuple(run.reports), time.perf_counter() - began)
+    return RunReport(tuple(ordered), counters, tuple(run.reports), time.perf_counter() - began)
 
 
 class WriteRun:
@@ -75,6 +101,7 @@ class WriteRun:
         plan = fingerprint(run.plan, version)
         self._publisher = Publisher(self._target, plan, staging, options)
         self._publisher.check()
+        self._waiting: Waiting = ([], [])
 
     def __enter__(self) -> WriteRun:
         return self
@@ -86,12 +113,11 @@ class WriteRun:
         """Where a file stands among the shards."""
         return self._target.shard_of(file.path) or 0
 
-    def finish(self, stage: Stage) -> Written:
-        """Does the last stage and publishes its files."""
+    def finish(self, stage: Stage) -> None:
+        """Does the stage whose rows are written; its files wait for `publish`."""
         try:
-            if is_python(stage):
-                return self._from_tasks(stage)
-            return self._from_sql(stage)
+            python = is_python(stage)
+            self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
         except EngineError as error:
             raise explained(error, stage) from None
         except RunError as error:
@@ -100,9 +126,16 @@ class WriteRun:
                 error.notes += tuple(f"{name} is called by the script" for name in names)
             raise
 
+    def publish(self) -> Written:
+        """Gives the finished files their names."""
+        files, kept = self._waiting
+        published = self._publisher.publish(files, kept)
+        names = {file.path for file in kept}
+        return [f for f in published if f.path not in names], kept
+
     # ---- tasks ---------------------------------------------------------------------------------
 
-    def _from_tasks(self, stage: Stage) -> Written:
+    def _from_tasks(self, stage: Stage) -> Waiting:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
@@ -114,7 +147,7 @@ class WriteRun:
             return self._shard_each(stage, inputs)
         return self._join(stage, inputs)
 
-    def _shard_each(self, stage: Stage, inputs: Sequence[Input]) -> Written:
+    def _shard_each(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """Each task writes a shard."""
         count = len(inputs)
         first = self._publisher.first_shard
@@ -124,24 +157,24 @@ class WriteRun:
         outputs = [self._output(path) for path in paths]
         done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers)
         files = [_file_of(result) for result in done]
-        return self._publish(list(zip(paths, files, strict=True)), list(kept.values()))
+        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
-    def _join(self, stage: Stage, inputs: Sequence[Input]) -> Written:
+    def _join(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """The tasks write parts of the one file."""
         path = self._target.path(self._publisher.first_shard, 1)
         kept = self._publisher.kept(1)
         if kept:
-            return self._publish([], list(kept.values()))
+            return _waiting([], list(kept.values()))
         output = self._output(path)
         format_ = registry.by_name(output.format)
         part = replace(output, compression=format_.part_compression(output.compression))
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
-        return self._publish([(path, self._joined(parts, _columns(stage), output))])
+        return _waiting([(path, self._joined(parts, columns_of(stage), output))])
 
     # ---- SQL -----------------------------------------------------------------------------------
 
-    def _from_sql(self, stage: Stage) -> Written:
+    def _from_sql(self, stage: Stage) -> Waiting:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
@@ -154,11 +187,11 @@ class WriteRun:
             path = self._target.path(self._publisher.first_shard, 1)
             kept = self._publisher.kept(1)
             if kept:
-                return self._publish([], list(kept.values()))
+                return _waiting([], list(kept.values()))
             began = time.perf_counter()
             file = self._whole(stage, native, path)
             self._run.report(stage, "native", 1, file.rows, began, native.records_in)
-            return self._publish([(path, file)])
+            return _waiting([(path, file)])
 
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
         """One file: by one COPY, or in parts at a time where DuckDB cannot write it."""
@@ -185,7 +218,7 @@ class WriteRun:
             os.unlink(file.path)
         return joined
 
-    def _shard_splits(self, stage: Stage, native: NativeStage, inputs: Sequence[Input]) -> Written:
+    def _shard_splits(self, stage: Stage, native: NativeStage, inputs: Sequence[Input]) -> Waiting:
         """Each split of the scan gives a shard."""
         began = time.perf_counter()
         count = len(inputs)
@@ -197,7 +230,7 @@ class WriteRun:
         files = native.write_parts(calls)
         rows = sum(file.rows for file in files)
         self._run.report(stage, "native", len(calls), rows, began, native.records_in)
-        return self._publish(list(zip(paths, files, strict=True)), list(kept.values()))
+        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
     def _splits(self, scan: Scan) -> list[Input]:
         host = self._run.host
@@ -205,11 +238,11 @@ class WriteRun:
         options = dict(scan.options)
         return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
 
-    def _cut(self, stage: Stage, shards: int) -> Written:
+    def _cut(self, stage: Stage, shards: int) -> Waiting:
         """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
         kept = self._publisher.kept(shards)
         if len(kept) == shards:
-            return self._publish([], list(kept.values()))
+            return _waiting([], list(kept.values()))
         self._run.keep(kept_stage(stage))
         began = time.perf_counter()
         first = self._publisher.first_shard
@@ -218,7 +251,7 @@ class WriteRun:
         with self._run.native(reading(stage)) as native:
             files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
         self._run.report(stage, "native", shards, sum(f.rows for f in files), began)
-        return self._publish(list(zip(paths, files, strict=True)))
+        return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------
 
@@ -234,20 +267,12 @@ class WriteRun:
             target.format_options,
         )
 
-    def _publish(
-        self, files: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()
-    ) -> Written:
-        published = self._publisher.publish(files, kept)
-        names = {file.path for file in kept}
-        return [f for f in published if f.path not in names], list(kept)
+
+def _waiting(files: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()) -> Waiting:
+    return list(files), list(kept)
 
 
 def _file_of(result: TaskResult) -> KeptFile:
     if result.file is None:
         raise RunError("a task left no file", code="X903")
     return result.file
-
-
-def _columns(stage: Stage) -> tuple[Column, ...]:
-    last = stage.steps[-1]
-    return (last.plan if isinstance(last, RunSql) else last.call).columns

@@ -431,7 +431,7 @@ class ExpressionBinder:
         )
         plan = Project(self.scope.plan, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.catalog.probe(function, plan, (), keys))
+        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys))
 
     # ---- subqueries ------------------------------------------------------------------------------
 

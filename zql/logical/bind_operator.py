@@ -181,7 +181,9 @@ def set_operation(
     columns = []
     for i, name in enumerate(names):
         types = [s.visible[i].column.type for s in sides]
-        columns.append(context.names.column(name, _one_type(context, op, name, types, spans)))
+        columns.append(
+            context.names.column(name, common_type_of(context, op.kind, name, types, spans))
+        )
     keep_all = op.all if op.all is not None else False
     plan = lp.SetOperation(op.kind, tuple(s.plan for s in sides), tuple(columns), keep_all)
     return Scope(plan, tuple(Visible(n, c) for n, c in zip(names, columns, strict=True)))
@@ -204,9 +206,10 @@ def _by_name(context: Context, sides: list[Scope]) -> list[str]:
     return names
 
 
-def _one_type(
-    context: Context, op: ast.SetOperation, name: str, types: list[str], spans: list[Span | None]
+def common_type_of(
+    context: Context, what: str, name: str, types: list[str], spans: list[Span | None]
 ) -> str:
+    """The type of a column that several queries give. Raises `BindError` when they do not fit."""
     known = [t for t in types if t not in (UNKNOWN, '"NULL"')]
     if len(set(known)) <= 1:
         return known[0] if known else types[0]
@@ -214,7 +217,7 @@ def _one_type(
         # DuckDB would turn numbers beside text into text without a word.
         if type_ != known[0] and type_ in known and "VARCHAR" in (type_, known[0]):
             raise BindError(
-                f'{op.kind}: "{name}" is {known[0]} in one query and {type_} in another',
+                f'{what}: "{name}" is {known[0]} in one query and {type_} in another',
                 code="T316",
                 span=span,
                 hint="CAST one of them",
@@ -223,7 +226,7 @@ def _one_type(
         return context.catalog.common_type(known)
     except TypeProblem:
         raise BindError(
-            f'{op.kind}: the types of "{name}" do not fit: {", ".join(known)}',
+            f'{what}: the types of "{name}" do not fit: {", ".join(known)}',
             code="T316",
             span=spans[-1],
             hint="CAST one of them",
@@ -354,7 +357,7 @@ def _result_fields(
         )
         plan = lp.Project(scope.plan, assigns)
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
-        function = context.at(op.span, lambda: context.catalog.probe(function, plan, names, keys))
+        function = context.at(op.span, lambda: context.probe(function, plan, names, keys))
     if function.fields is None:
         if op.kind == "FLATMAP" and function.returns.endswith("[]"):
             return Schema((Field("value", function.returns.removesuffix("[]")),))
@@ -365,6 +368,24 @@ def _result_fields(
             hint=f"return a dict, or write |> EXTEND {'.'.join(op.function)}(..) AS name",
         )
     return function.fields
+
+
+def store(context: Context, scope: Scope, op: ast.StoreTable) -> lp.Store:
+    """The end of a pipeline that becomes a table of the script."""
+    name = op.name.text
+    if name in context.declarations.views or (
+        name in context.declarations.tables and not op.replace
+    ):
+        kind = "view" if name in context.declarations.views else "table"
+        raise BindError(
+            f'the {kind} "{name}" is there already',
+            code="N217",
+            span=op.name.span,
+            hint="CREATE OR REPLACE TEMP TABLE" if kind == "table" else "take another name",
+        )
+    inner = visible_only(scope, op.span)
+    named(inner, op.span)
+    return lp.Store(inner.plan, name, inner.names)
 
 
 def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:

@@ -232,10 +232,11 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         finally:
             context.views_open = opened
         return visible_only(inner, item.span).with_alias(item.name)
-    table = context.catalog.object(item.name)
+    table = context.declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
         return _object(context, table.key, table.schema.fields).with_alias(item.name)
-    known = [*context.declarations.views, *context.catalog.object_names()]
+    declared = context.declarations
+    known = [*declared.views, *declared.tables, *context.catalog.object_names()]
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',

@@ -6,9 +6,11 @@ errors come together in an `ErrorList`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zql.errors import BindError, ErrorList, Interrupted, ZqlError
+from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
@@ -21,10 +23,11 @@ from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
+from zql.source import Span
 from zql.syntax import ast
 
 
-def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Write | lp.Query:
+def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Root:
     """The plan of a query statement. Raises `BindError`, or `ErrorList` of all that is wrong."""
     try:
         return _Binder(catalog, declarations).statement(query)
@@ -37,12 +40,19 @@ def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.W
         return binder.statement(query)
 
 
+_KEEPS_NAMES = (
+    ast.Where, ast.Extend, ast.Set, ast.Drop, ast.Rename, ast.As, ast.Distinct, ast.OrderBy,
+    ast.Limit, ast.Unnest, ast.TableSample, ast.Shuffle, ast.Distribute, ast.Assert,
+)  # fmt: skip
+"""Operators behind which the columns of their input are still there."""
+
+
 class _Binder:
     def __init__(self, catalog: Catalog, declarations: Declarations) -> None:
         self.context = Context(catalog, declarations, self.query)
 
-    def statement(self, query: ast.Query) -> lp.Write | lp.Query:
-        plan: lp.Write | lp.Query | None = None
+    def statement(self, query: ast.Query) -> lp.Root:
+        plan: lp.Root | None = None
         try:
             plan = self.root(query)
         except Interrupted:
@@ -58,17 +68,90 @@ class _Binder:
             raise TypeError(query)
         return plan
 
-    def root(self, query: ast.Query) -> lp.Write | lp.Query:
-        last = query.operators[-1] if query.operators else None
-        if isinstance(last, ast.Write):
-            scope = self.query(replace(query, operators=query.operators[:-1]), ())
-            return operators.write(self.context, scope, last)
-        scope = visible_only(self.query(query, ()), query.span)
-        named(scope, query.span)
-        return lp.Query(scope.plan, scope.names)
+    def root(self, query: ast.Query) -> lp.Root:
+        """The plan of a statement's query: one output, or all of them."""
+        context = self.context
+        scope = self.pipeline(self.source(query, ()), query.operators)
+        if scope is not None:
+            context.outputs.append(_rows(scope, query.span))
+        _check_targets(context)
+        outputs = tuple(context.outputs)
+        if len(outputs) == 1 and not context.commons:
+            return outputs[0]
+        return lp.Program(tuple(context.commons), outputs)
 
-    def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
-        """The scope behind a query's last operator."""
+    def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
+        """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        for place, op in enumerate(operators):
+            done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
+            after = done[0] if done is not None else self.recovered(scope, op)
+            if after is None:
+                if following := operators[place + 1 :]:
+                    raise BindError(
+                        f"{op.span.text.split()[0] if op.span else 'it'} ends a pipeline: "
+                        "nothing can follow",
+                        code="P406",
+                        span=following[0].span,
+                    )
+                return None
+            scope = after
+        return scope
+
+    def step(self, scope: Scope, op: ast.Operator) -> Scope | None:
+        """One operator of a statement's own pipeline."""
+        context = self.context
+        match op:
+            case ast.Tee() | ast.Fork():
+                word = "TEE" if isinstance(op, ast.Tee) else "FORK"
+                scope = context.at(op.span, lambda: branches.shared(context, scope, word, ()))
+                for pipe in op.pipes or ((),):
+                    self.branch(scope, pipe, op.span)
+                return scope if isinstance(op, ast.Tee) else None
+            case ast.Switch():
+                ends = [
+                    (self.pipeline(rows, pipe), _span_of(pipe, op))
+                    for pipe, rows in branches.routed(context, scope, op, ())
+                ]
+                return self.together(ends, op)
+            case ast.If():
+                return self.pipeline(scope, branches.chosen(context, op))
+            case ast.Finish():
+                context.outputs.append(lp.Finish(scope.plan))
+                return None
+            case ast.StoreTable():
+                context.outputs.append(operators.store(context, scope, op))
+                return None
+            case ast.Write():
+                context.outputs.append(operators.write(context, scope, op))
+                return None
+            case _:
+                return self.operator(scope, op, ())
+
+    def branch(self, scope: Scope, pipe: ast.Subpipe, span: Span | None) -> None:
+        """A pipeline on the side; its rows are shown when nothing takes them."""
+        end = self.pipeline(scope, pipe)
+        if end is not None:
+            self.context.outputs.append(_rows(end, pipe[-1].span if pipe else span))
+
+    def together(
+        self, ends: list[tuple[Scope | None, Span | None]], op: ast.Switch
+    ) -> Scope | None:
+        """What comes behind a SWITCH: the rows of all branches, or nothing when they all end."""
+        sides = [(scope, span) for scope, span in ends if scope is not None]
+        if sides and len(sides) < len(ends):
+            raise BindError(
+                "some branches of SWITCH end in an output, others give rows",
+                code="P413",
+                span=sides[0][1],
+                hint="end all of them with WRITE or the like, or none",
+            )
+        if not sides:
+            return None
+        spans = [span for _, span in sides]
+        return branches.merged(self.context, [scope for scope, _ in sides], spans, op)
+
+    def source(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
+        """The scope that a query's first operator sees."""
         if not query.items:
             raise BindError(
                 "there is no result to go on from",
@@ -77,15 +160,24 @@ class _Binder:
                 hint="begin with FROM",
             )
         columns = named_columns(query, self.context.declarations.modules)
-        scope = bind_items(self.context, query.items, outer, columns)
-        for op in query.operators:
+        return bind_items(self.context, query.items, outer, columns)
+
+    def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
+        """The scope behind the last operator of a query inside a statement."""
+        return self.inner(self.source(query, outer), query.operators, outer)
+
+    def inner(
+        self, scope: Scope, operators: Sequence[ast.Operator], outer: tuple[Scope, ...]
+    ) -> Scope:
+        """The scope behind operators that give rows to what is around them."""
+        for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
             scope = after if after is not None else self.recovered(scope, op)
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
         """What goes on behind an operator with an error: its input, new names without a type."""
-        if isinstance(op, ast.MapRows | ast.Aggregate | ast.Select | ast.Join | ast.SetOperation):
+        if not isinstance(op, _KEEPS_NAMES):
             raise ErrorList(self.context.errors) if self.context.errors else TypeError(op)
         names = []
         if isinstance(op, ast.Unnest) and op.alias and op.alias.text not in scope.names:
@@ -137,14 +229,52 @@ class _Binder:
                 return shuffle(context, scope, op)
             case ast.Distribute():
                 return distribute(context, scope, op, outer)
-            case ast.Write():
+            case ast.If():
+                return self.inner(scope, branches.chosen(context, op), outer)
+            case ast.Switch():
+                routed = branches.routed(context, scope, op, outer)
+                sides = [self.inner(rows, pipe, outer) for pipe, rows in routed]
+                spans = [_span_of(pipe, op) for pipe, _ in routed]
+                return branches.merged(context, sides, spans, op)
+            case ast.DescribeRows():
+                return branches.described(context, scope)
+            case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
+                word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(
-                    "WRITE ends a pipeline: nothing can follow or enclose it",
+                    f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
                 )
             case _:
                 raise not_yet(op)
+
+
+def _rows(scope: Scope, span: Span | None) -> lp.Query:
+    """The end of a pipeline whose rows are for the one who asked."""
+    inner = visible_only(scope, span)
+    named(inner, span)
+    return lp.Query(inner.plan, inner.names)
+
+
+def _span_of(pipe: ast.Subpipe, op: ast.Operator) -> Span | None:
+    return pipe[-1].span if pipe else op.span
+
+
+def _check_targets(context: Context) -> None:
+    """Two outputs of a statement in one place would overwrite each other."""
+    seen: set[str] = set()
+    for output in context.outputs:
+        place = output.uri if isinstance(output, lp.Write) else ""
+        place = f"the table {output.table}" if isinstance(output, lp.Store) else place
+        if place in seen:
+            raise BindError(
+                f"two outputs go to {place}",
+                code="P411",
+                span=output.span if isinstance(output, lp.Write) else None,
+                hint="give each a name of its own",
+            )
+        if place:
+            seen.add(place)
 
 
 def _distinct_errors(errors: list[ZqlError]) -> list[ZqlError]:

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 from zql.errors import BindError, Interrupted, ZqlError, did_you_mean, nearest
 from zql.expr.expression import Array, Expr, Literal, Struct
 from zql.expr.functions import PythonFunction
-from zql.logical.catalog import Catalog, TypeProblem
+from zql.logical import plan as lp
+from zql.logical.catalog import Catalog, ObjectTable, TypeProblem
 from zql.logical.scope import Names, Scope
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import Node, rewrite_up
 
 UNKNOWN = ""
 """The type of a column whose expression had an error: it causes no further ones."""
@@ -28,6 +30,7 @@ class Declarations:
     modules: dict[str, Mapping[str, PythonFunction]] = field(default_factory=dict)
     functions: dict[str, PythonFunction] = field(default_factory=dict)
     parameters: dict[str, Expr] = field(default_factory=dict)
+    tables: dict[str, ObjectTable] = field(default_factory=dict)
 
 
 @dataclass
@@ -39,6 +42,8 @@ class Context:
     bind_query: Callable[[ast.Query, tuple[Scope, ...]], Scope]
     names: Names = field(default_factory=Names)
     errors: list[ZqlError] = field(default_factory=list)
+    commons: list[lp.Common] = field(default_factory=list)
+    outputs: list[lp.Output] = field(default_factory=list)
     views_open: tuple[str, ...] = ()
     only_named: bool = True
     columns: frozenset[str] | None = None
@@ -63,6 +68,24 @@ class Context:
             if error.span is None:
                 error.span, error.label = span, error.label or label
             raise
+
+    def probe(
+        self,
+        function: PythonFunction,
+        plan: lp.LogicalPlan,
+        record: Sequence[str],
+        keywords: Sequence[str],
+    ) -> PythonFunction:
+        """The function with its result type, seen on the first rows of a plan."""
+        commons = {common.number: common for common in self.commons}
+
+        def inline(node: Node) -> Node:
+            if not isinstance(node, lp.CommonRows):
+                return node
+            assigns = tuple(lp.Assign(c, c) for c in node.columns)
+            return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
+
+        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords)
 
     def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
         """Types of bound expressions; `TypeProblem` passes through."""

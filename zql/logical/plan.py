@@ -8,6 +8,7 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
 
@@ -323,6 +324,74 @@ class Query(Node):
         return self.input.columns
 
 
+@node
+class Finish(Node):
+    """Rows computed and dropped; with a `counter` their number goes into the run's report."""
+
+    input: LogicalPlan
+    counter: str = ""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class Store(Node):
+    """Rows kept as a table of the session; `names` are the users' names of its columns."""
+
+    input: LogicalPlan
+    table: str
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class Common(Node):
+    """Rows that several pipelines of a statement read, computed once; `name` is for people."""
+
+    number: int
+    name: str
+    input: LogicalPlan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
+class CommonRows(Node):
+    """The rows of the `Common` of this number, or some columns of them."""
+
+    number: int
+    name: str
+    columns: tuple[Column, ...]
+
+
+@node
+class Program(Node):
+    """A statement with several outputs, or with parts that are computed once.
+
+    A `Common` reads those before it only. The outputs come in the order of the script.
+    """
+
+    commons: tuple[Common, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+
+Output = Write | Query | Finish | Store
+"""What a pipeline ends in."""
+
+Root = Output | Program
+"""The plan of a statement."""
+
 LogicalPlan = (
     Scan
     | MemoryScan
@@ -344,7 +413,37 @@ LogicalPlan = (
     | MapRows
     | Write
     | Query
+    | Finish
+    | Store
+    | Common
+    | CommonRows
+    | Program
 )
+
+
+def outputs_of(plan: Root) -> tuple[Output, ...]:
+    """What a statement gives, in order."""
+    return plan.outputs if isinstance(plan, Program) else (plan,)
+
+
+def rows_of(plan: Root) -> Query | None:
+    """The one output of a statement, when that is rows for the one who asked; else None."""
+    outputs = outputs_of(plan)
+    shown = [output for output in outputs if not (isinstance(output, Finish) and output.counter)]
+    return shown[0] if len(shown) == 1 and isinstance(shown[0], Query) else None
+
+
+def with_rows(plan: Query | Program, change: Callable[[Query], Output]) -> Any:
+    """A statement that gives rows, with its `Query` changed to something else."""
+    if isinstance(plan, Query):
+        return change(plan)
+    outputs = tuple(change(o) if isinstance(o, Query) else o for o in plan.outputs)
+    return replace(plan, outputs=outputs)
+
+
+def limited(plan: Query | Program, count: int) -> Any:
+    """A statement that gives rows, and no more than `count` of them."""
+    return with_rows(plan, lambda rows: Query(Limit(rows.input, count), rows.names))
 
 
 def example_path(uri: str, format: str) -> str:

@@ -59,7 +59,22 @@ class WriteFiles(Node):
     shard: Column | None = None
 
 
-Sink = Keep | Collect | WriteFiles
+@node
+class Drop(Node):
+    """The rows go nowhere; their number goes to the `counter` of the report, if it has a name."""
+
+    counter: str = ""
+
+
+@node
+class StoreTable(Node):
+    """The rows become a table of the session, under the users' names of the columns."""
+
+    table: str
+    names: tuple[str, ...]
+
+
+Sink = Keep | Collect | WriteFiles | Drop | StoreTable
 
 
 @node
@@ -87,6 +102,16 @@ class Stage(Node):
 
 @node
 class PhysicalPlan(Node):
-    """Stages in an order in which they can run; the last one is the statement's result."""
+    """Stages in an order in which they can run; those that do not end in `Keep` are the outputs."""
 
     stages: tuple[Stage, ...]
+
+    @property
+    def outputs(self) -> tuple[Stage, ...]:
+        """The stages whose rows leave the plan, in the order of the script."""
+        return tuple(stage for stage in self.stages if not isinstance(stage.sink, Keep))
+
+    @property
+    def writes(self) -> bool:
+        """Whether something is left behind: files, or a table."""
+        return any(isinstance(stage.sink, WriteFiles | StoreTable) for stage in self.stages)

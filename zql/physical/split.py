@@ -17,12 +17,14 @@ from zql.optimizer.facts import free_columns, has_subquery, has_window
 from zql.physical.plan import (
     CallPython,
     Collect,
+    Drop,
     Keep,
     PhysicalPlan,
     RunSql,
     Sink,
     Stage,
     Step,
+    StoreTable,
     WriteFiles,
 )
 from zql.tree import Node, children, map_children, walk
@@ -48,25 +50,39 @@ class _Tasks:
     columns: tuple[ex.Column, ...]
 
 
-def split(plan: lp.Write | lp.Query) -> PhysicalPlan:
+def split(plan: lp.Root) -> PhysicalPlan:
     """The stages of an optimized plan, unfused. Raises `BindError` for what cannot be run."""
     return _Splitter().root(plan)
+
+
+def _sink(plan: lp.Output) -> Sink:
+    match plan:
+        case lp.Write():
+            return WriteFiles(
+                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
+            )
+        case lp.Query():
+            return Collect(plan.names)
+        case lp.Finish():
+            return Drop(plan.counter)
+        case lp.Store():
+            return StoreTable(plan.table, plan.names)
 
 
 class _Splitter:
     def __init__(self) -> None:
         self.stages: list[Stage] = []
+        self.common: dict[int, lp.StageResult] = {}
 
-    def root(self, plan: lp.Write | lp.Query) -> PhysicalPlan:
-        sink: Sink
-        if isinstance(plan, lp.Write):
-            sink = WriteFiles(
-                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
-            )
-        else:
-            sink = Collect(plan.names)
-        self.finish(self.build(plan.input), sink)
-        return PhysicalPlan(_with_limit(tuple(self.stages)))
+    def root(self, plan: lp.Root) -> PhysicalPlan:
+        if isinstance(plan, lp.Program):
+            for common in plan.commons:
+                self.common[common.number] = self.kept(self.build(common.input))
+        outputs = lp.outputs_of(plan)
+        for output in outputs:
+            self.finish(self.build(output.input), _sink(output))
+        stages = tuple(self.stages)
+        return PhysicalPlan(_with_limit(stages) if len(outputs) == 1 else stages)
 
     def finish(self, part: _Native | _Tasks, sink: Sink) -> int:
         """Adds a stage; its id."""
@@ -91,6 +107,8 @@ class _Splitter:
         match plan:
             case lp.Apply() | lp.MapRows():
                 return self.python(plan)
+            case lp.CommonRows():
+                return _Native(replace(self.common[plan.number], columns=plan.columns))
             case lp.Filter() | lp.Project() | lp.Unnest() if not _sees_other_rows(plan):
                 below = self.build(plan.input)
                 if isinstance(below, _Tasks):

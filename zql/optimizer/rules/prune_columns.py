@@ -50,10 +50,36 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _join(plan, wanted)
         case lp.SetOperation():
             return _set_operation(plan, wanted)
-        case lp.Distinct() | lp.Write() | lp.Query():
+        case lp.Finish(counter=counter) if counter:
+            return _with_input(plan, frozenset())
+        case lp.Distinct() | lp.Write() | lp.Query() | lp.Finish() | lp.Store() | lp.Common():
             return _with_input(plan, frozenset(c.name for c in plan.input.columns))
+        case lp.CommonRows():
+            kept = tuple(c for c in plan.columns if c.name in wanted) or plan.columns[:1]
+            return plan if kept == plan.columns else replace(plan, columns=kept)
+        case lp.Program():
+            return _program(plan)
         case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput():
             return plan
+
+
+def _program(plan: lp.Program) -> lp.Program:
+    """What is computed once has the columns that any of its readers uses."""
+    outputs = tuple(_prune(output, frozenset()) for output in plan.outputs)
+    readers: list[lp.LogicalPlan] = list(outputs)
+    commons: list[lp.Common] = []
+    for common in reversed(plan.commons):
+        used = {
+            column.name
+            for reader in readers
+            for node in walk(reader)
+            if isinstance(node, lp.CommonRows) and node.number == common.number
+            for column in node.columns
+        }
+        columns = [c for c in common.columns if c.name in used] or list(common.columns[:1])
+        commons.insert(0, replace(common, input=_branch(common.input, columns)))
+        readers.append(commons[0])
+    return lp.Program(tuple(commons), outputs)  # type: ignore[arg-type]
 
 
 def _used(nodes: Iterable[Node]) -> Wanted:
