@@ -76,11 +76,12 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
             )
         )
     check_unique(context, made, "EXTEND")
-    columns = typed(binder, made)
     inner = binder.scope.plan
+    kept = scope.over(inner).kept_columns()
+    columns = typed(binder, made, kept)
     plan = lp.Project(
         inner,
-        tuple(lp.Assign(c, c) for c in scope.over(inner).kept_columns())
+        tuple(lp.Assign(c, c) for c in kept)
         + tuple(lp.Assign(c, m.expr) for c, m in zip(columns, made, strict=True)),
     )
     new = tuple(Visible(m.name, c) for c, m in zip(columns, made, strict=True))
@@ -312,11 +313,13 @@ def check_unique(context: Context, made: list[Made], operator: str) -> None:
         seen.setdefault(m.name, m)
 
 
-def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
-    """A column of the plan for each; a column that is only passed on keeps its own."""
+def typed(
+    binder: ExpressionBinder, made: Sequence[Made], kept: Sequence[ex.Column] = ()
+) -> list[ex.Column]:
+    """A column of the plan for each; one that is only passed on, and not `kept`, keeps its own."""
     types = binder.types([m.expr for m in made])
     columns: list[ex.Column] = []
-    used: set[str] = set()
+    used = {c.name for c in kept}
     for m, type_ in zip(made, types, strict=True):
         passed = m.expr in binder.scope.plan.columns
         if isinstance(m.expr, ex.Column) and passed and m.expr.name not in used:

@@ -15,6 +15,7 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_join import join
+from zql.logical.bind_partition import partition_by
 from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_shards import distribute, keep_shards, shuffle
@@ -223,12 +224,21 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case _:
+                return self.arranged(scope, op, outer)
+
+    def arranged(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """Operators that choose and deal out rows, or hold pipelines."""
+        context = self.context
+        match op:
             case ast.TableSample():
                 return sample(context, scope, op.sample, outer)
             case ast.Shuffle():
                 return shuffle(context, scope, op)
             case ast.Distribute():
                 return distribute(context, scope, op, outer)
+            case ast.PartitionBy():
+                return partition_by(context, scope, op, outer, self.operator)
             case ast.If():
                 return self.inner(scope, branches.chosen(context, op), outer)
             case ast.Switch():
