@@ -2,10 +2,10 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 SOURCES = zql tests examples .ci
 
-.PHONY: help check format test golden docs soak bench sizes
+.PHONY: help check format test golden docs soak bench bench-tpch sizes
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 check:  ## format, lint, types, import contracts, plans: before each commit
 	$(PYTHON) -m ruff format --check $(SOURCES)
@@ -35,3 +35,6 @@ sizes:  ## the ten longest files and functions
 
 bench:  ## ZQL beside its peers (docs/benchmarks.md); ARGS names some, and --runs
 	$(PYTHON) tests/benchmarks/compare.py $(ARGS)
+
+bench-tpch:  ## the 22 queries of TPC-H at scale 1 beside DuckDB, one by one; ARGS: --runs
+	$(PYTHON) tests/benchmarks/tpch.py $(ARGS)

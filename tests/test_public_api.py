@@ -21,6 +21,7 @@ NAMES = [
     "UsageError",
     "ZqlError",
     "default_session",
+    "format_script",
     "query",
     "run",
     "udf",

@@ -29,6 +29,7 @@ __all__ = [
     "UsageError",
     "ZqlError",
     "default_session",
+    "format_script",
     "query",
     "run",
     "udf",
@@ -77,6 +78,17 @@ def run(
 
     with Session(**settings) as own:
         return own.run(script_or_path, params, tables=tables)
+
+
+def format_script(text: str) -> str:
+    """A script in the one style of `zql fmt`: the same meaning, the same comments.
+
+    Raises ParseError, or ErrorList when several statements are wrong.
+    """
+    from zql.source import Source
+    from zql.syntax import formatter
+
+    return formatter.format_script(Source("<script>", text))
 
 
 def __getattr__(name: str) -> Any:

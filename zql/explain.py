@@ -211,7 +211,7 @@ def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for e
             return f"Project {_assigns(plan.assigns)}"
         case lp.Aggregate():
             keys = f" by {_assigns(plan.keys)}" if plan.keys else ""
-            return f"Aggregate {_assigns(plan.aggregates)}{keys}"
+            return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}"
         case lp.DistinctOn():
             order = f" order {_keys(plan.order)}" if plan.order else ""
             return f"DistinctOn {_list(plan.on)}{order}"
@@ -239,6 +239,11 @@ def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for e
             return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
+        case lp.Check():
+            said = f" says {_list(plan.payload)}" if plan.payload else ""
+            return f"Check {plan.condition.name}: {plan.text}{said}" + (
+                ", on all rows first" if plan.kept else ""
+            )
         case lp.Finish():
             return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
         case lp.Store():
@@ -247,6 +252,12 @@ def _label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for e
             return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
+
+
+def _sets(plan: lp.Aggregate) -> str:
+    names = [k.column.name for k in plan.keys]
+    sets = ", ".join(f"({', '.join(names[i] for i in numbers)})" for numbers in plan.sets)
+    return f" in sets {sets}" if sets else ""
 
 
 def _list(exprs: Iterable[ex.Expr]) -> str:

@@ -29,6 +29,7 @@ from zql.optimizer.optimizer import Rewrite
 from zql.parameters import check_names, declare, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
+from zql.shared_views import SharedView, SharedViews, writers_of
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
@@ -134,6 +135,7 @@ class ScriptRun:
                 raise
             self.parameter_errors = error.errors if isinstance(error, ErrorList) else [error]
         self.declarations.parameters.update(undeclared(values, self.script))
+        self.sharing = SharedViews(writers_of(self.script.statements, _writes))
 
     def results(self) -> Iterator[StatementResult]:
         for number, statement in enumerate(self.script.statements, 1):
@@ -171,7 +173,7 @@ class ScriptRun:
             else:
                 report, streams = self.run_plan(plan)
         else:
-            report, streams = self.write(query)
+            report, streams = self.write_sharing(number, query)
         for stream in streams:
             stream.on_error(lambda error: _placed(error, number, statement))
         waiting = list(streams)
@@ -197,7 +199,7 @@ class ScriptRun:
                         self.bind(query)
                     case ast.QueryStatement() | ast.CreateTable():
                         query = _stored(statement)
-                        report, streams = self.write(query)
+                        report, streams = self.write_sharing(number, query)
                         for stream in streams:
                             stream.close()
                         reports.append(report)
@@ -207,6 +209,27 @@ class ScriptRun:
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
+
+    def write_sharing(self, number: int, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
+        """`write`, with the views kept that later statements read too."""
+        from zql.execution.report import merged
+
+        kept = []
+        for view in self.shared_views(number):
+            stages = self.session.compile(view.plan).stages
+            with _call_places(stages):
+                kept.append(self.session.runner().run(stages))
+        with self.sharing.read(number, self.declarations):
+            report, streams = self.write(query)
+        return merged([*kept, report]), streams
+
+    def shared_views(self, number: int) -> Iterator[SharedView]:
+        try:
+            yield from self.sharing.wanted(
+                number, self.declarations, lambda q: bind(q, self.catalog, self.declarations)
+            )
+        except BindError:
+            return  # the statement's own binding tells it with its place
 
     def write(self, query: ast.Query) -> tuple[RunReport, list[RowStream]]:
         """Runs a query that writes.
@@ -285,13 +308,24 @@ class ScriptRun:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, _QUERIES):
-                    plan = self.bind(_stored(statement))
+                    if _writes(statement):
+                        yield from self.explained_views(number, level)
+                        with self.sharing.read(number, self.declarations):
+                            plan = self.bind(_stored(statement))
+                    else:
+                        plan = self.bind(_stored(statement))
                     self.declare_tables(plan)
                     yield self.session.describe_plan(plan, level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
+
+    def explained_views(self, number: int, level: str) -> Iterator[str]:
+        for view in self.shared_views(number):
+            *first, last = map(str, view.readers)
+            head = f"The view {view.name} is computed once, for statements {', '.join(first)}"
+            yield f"{head} and {last}:\n" + self.session.describe_plan(view.plan, level)
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
@@ -383,13 +417,9 @@ class ScriptRun:
                 span=statement.name.span,
                 hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
             )
-        plan = bind(statement.query, self.catalog, self.declarations)
-        if lp.rows_of(plan) is None:
-            raise BindError(
-                "a view is one table: it cannot write or have several outputs",
-                code="P406",
-                span=statement.query.span,
-            )
+        # Bound as it will be where it is read: inside another query.
+        inner = ast.QuerySource(statement.query, span=statement.query.span)
+        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
         self.declarations.views[name] = statement
 
 
@@ -461,6 +491,12 @@ def _stored(statement: Any) -> ast.Query:
     return replace(query, operators=(*query.operators, store))
 
 
+def _writes(statement: ast.Statement) -> bool:
+    """Whether a statement leaves something behind."""
+    stores = isinstance(statement, ast.CreateTable)
+    return stores or (isinstance(statement, ast.QueryStatement) and _leaves(statement.query))
+
+
 def _leaves(query: ast.Query) -> bool:
     """Whether a query leaves something behind: it has a WRITE or CREATE TABLE in any branch."""
     kinds = (ast.Write, ast.StoreTable, ast.Finish)
@@ -469,7 +505,7 @@ def _leaves(query: ast.Query) -> bool:
 
 @contextmanager
 def _call_places(plan: PhysicalPlan) -> Iterator[None]:
-    """Gives an error of a Python function the place of its call in the script."""
+    """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield
     except UdfError as error:
@@ -477,6 +513,12 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
             if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
                 name = node.function.name
                 error.span = node.span if error.message.startswith(f"{name} ") else None
+        raise
+    except RunError as error:
+        if error.code == "R760" and error.span is None:
+            texts = {n.text: n.span for n in walk(plan) if isinstance(n, lp.Check)}
+            said = error.message.removeprefix("assertion failed: ")
+            error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
 
 

@@ -15,7 +15,7 @@ from zql.errors import (
     did_you_mean,
     nearest,
 )
-from zql.execution.catalog import EngineCatalog
+from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
 from zql.execution.stored import StoredTables
@@ -26,6 +26,7 @@ from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
+from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
 from zql.script import Compiled, ScriptRun, StatementResult
@@ -72,6 +73,7 @@ class Session:
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
         self._tables = StoredTables()
+        self._described: dict[str, Columns] = {}
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
@@ -145,6 +147,7 @@ class Session:
         self._tables.close()
 
     def _stop(self) -> None:
+        self._described.clear()
         runner, self._runner = self._runner, None
         engine, self._engine = self._engine, None
         if runner is not None:
@@ -322,6 +325,8 @@ class Session:
         stages = split(optimized)
         if fuse_steps.__name__ not in self.disabled:
             stages = fuse_steps(stages)
+        if share_groups.__name__ not in self.disabled:
+            stages = share_groups(stages)
         return Compiled(plan, optimized, trace, stages)
 
     def catalog(
@@ -344,6 +349,7 @@ class Session:
             base_dir=base_dir,
             probe=self._probe,
             storage_options=self.settings.storage_options.reveal(),
+            described=self._described,
         )
 
     def _probe(
@@ -353,7 +359,7 @@ class Session:
         return self.runner().probe(function, self.compile(limited).stages, record, keywords)
 
 
-ALL_RULES = frozenset({*RULES, fuse_steps.__name__})
+ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})
 """Every rule that can be switched off."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields, replace
 from functools import cache
@@ -21,25 +22,44 @@ N = TypeVar("N", bound=Node)
 T = TypeVar("T")
 
 
-def _compared_names(kind: Any) -> tuple[str, ...]:
+_PLAIN = frozenset({"str", "int", "float", "bool", "bytes", "DataType", "None", "tuple"})
+"""Words of annotations that say of a field that no node is in it."""
+
+
+def _names_of(kind: Any) -> tuple[str, ...]:
+    """The fields that may hold nodes."""
+    plain = (_PLAIN.issuperset(re.findall(r"\w+", str(f.type))) for f in fields(kind))
+    return tuple(f.name for f, p in zip(fields(kind), plain, strict=True) if f.compare and not p)
+
+
+_names: Callable[[Any], tuple[str, ...]] = cache(_names_of)
+
+
+def _compared_of(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.compare)
 
 
-_names: Callable[[Any], tuple[str, ...]] = cache(_compared_names)
+_compared_names: Callable[[Any], tuple[str, ...]] = cache(_compared_of)
 
 
-def _nodes_in(value: Any) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _nodes_in(item)
-
-
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """The nodes directly below, in field order, also those inside tuples."""
+    found: list[Node] = []
     for name in _names(type(node)):
-        yield from _nodes_in(getattr(node, name))
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif value and isinstance(value, tuple):
+            _collect(value, found)
+    return found
+
+
+def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _collect(value, found)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -48,16 +68,41 @@ def walk(node: Node) -> Iterator[Node]:
     while todo:
         current = todo.pop()
         yield current
-        todo.extend(reversed(list(children(current))))
+        below = children(current)
+        below.reverse()
+        todo += below
 
 
-def _map_value(value: Any, function: Callable[[Any], Any]) -> Any:
-    if isinstance(value, Node):
-        return function(value)
-    if isinstance(value, tuple):
-        mapped = tuple(_map_value(item, function) for item in value)
-        return value if all(a is b for a, b in zip(mapped, value, strict=True)) else mapped
-    return value
+def same_tree(one: Any, other: Any) -> bool:
+    """Whether two trees are equal, however deep: `==` recurses, and takes `1` for `True`."""
+    todo = [(one, other)]
+    while todo:
+        a, b = todo.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Node):
+            todo += [(getattr(a, n), getattr(b, n)) for n in _compared_names(type(a))]
+        elif isinstance(a, tuple):
+            if len(a) != len(b):
+                return False
+            todo += zip(a, b, strict=True)
+        elif a != b:
+            return False
+    return True
+
+
+def _map_tuple(values: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+    mapped: list[Any] = []
+    changed = False
+    for value in values:
+        after = value
+        if isinstance(value, Node):
+            after = function(value)
+        elif isinstance(value, tuple):
+            after = _map_tuple(value, function)
+        changed = changed or after is not value
+        mapped.append(after)
+    return tuple(mapped) if changed else values
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
@@ -65,7 +110,12 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
     changes = {}
     for name in _names(type(node)):
         before = getattr(node, name)
-        after = _map_value(before, function)
+        if isinstance(before, Node):
+            after = function(before)
+        elif before and isinstance(before, tuple):
+            after = _map_tuple(before, function)
+        else:
+            continue
         if after is not before:
             changes[name] = after
     return replace(node, **changes) if changes else node  # type: ignore[type-var]
@@ -73,12 +123,20 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
 
 def rewrite_up(node: Any, function: Callable[[Any], Any]) -> Any:
     """Children first, then the node itself; `function` returns its argument to keep it."""
-    return function(map_children(node, lambda child: rewrite_up(child, function)))
+
+    def visit(part: Any) -> Any:
+        return function(map_children(part, visit))
+
+    return visit(node)
 
 
 def rewrite_down(node: Any, function: Callable[[Any], Any]) -> Any:
     """The node first, then the children of what came back."""
-    return map_children(function(node), lambda child: rewrite_down(child, function))
+
+    def visit(part: Any) -> Any:
+        return map_children(function(part), visit)
+
+    return visit(node)
 
 
 # ---- declaring ---------------------------------------------------------------------------------

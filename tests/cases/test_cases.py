@@ -127,7 +127,7 @@ class Outcome:
 
 def run(session: Session, script: str, params: dict[str, object] | None = None) -> Outcome:
     session.declarations = Declarations()
-    session._previous = None
+    session.previous = None
     before = snapshot()
     rows: list[list[str | None]] = []
     error = None

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from zql.errors import StorageError, UdfError, UsageError
 from zql.execution import sink
-from zql.execution.sink import MANIFEST, check_target
+from zql.execution.sink import check_target
+from zql.storage.manifest import MANIFEST
 
 SCRIPT = "IMPORT PYTHON 'udf.py' AS q;\n"
 

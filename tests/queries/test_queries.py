@@ -95,7 +95,7 @@ def folder(tmp_path, monkeypatch):
 def test_query(way, case, session_for, folder):
     session = session_for(way)
     session.declarations = Declarations()
-    session._previous = None
+    session.previous = None
     session.disabled = way.disabled
     text = outcome(session, case)
     if way is WAYS[0]:

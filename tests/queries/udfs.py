@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from typing import TypedDict
 
 from zql import udf
@@ -94,3 +95,15 @@ def count_calls(value: int) -> int:
 
 def process() -> int:
     return os.getpid()
+
+
+_tickets = count()
+
+
+@udf(volatile=True)
+def ticket(value: int) -> int:
+    return next(_tickets)
+
+
+def same(row: dict) -> dict:
+    return row

@@ -8,7 +8,9 @@ import pickle
 from dataclasses import dataclass, field
 
 import pytest
-from zql.tree import Node, node
+from zql.expr import expression as ex
+from zql.syntax import ast
+from zql.tree import Node, node, same_tree
 
 
 @node
@@ -107,3 +109,11 @@ def test_patterns():
             assert (text, quoted) == ("a", True)
         case _:
             pytest.fail("no match")
+
+
+def test_same_tree_looks_at_every_compared_field():
+    one = ast.PathSource(("a",))
+    assert same_tree(one, ast.PathSource(("a",)))
+    assert not same_tree(one, ast.PathSource(("b",)))
+    assert not same_tree(ast.ReturnColumn("a", "INTEGER"), ast.ReturnColumn("a", "BIGINT"))
+    assert not same_tree(ex.Literal(1), ex.Literal(True))

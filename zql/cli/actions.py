@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zql.cli.options import Settings
 from zql.cli.sources import Params, Script, literal, pairs, read_params, read_scripts
 from zql.display.style import style_for
-from zql.errors import Interrupted, ZqlError
+from zql.errors import Interrupted, UsageError, ZqlError
 
 if TYPE_CHECKING:
     from zql.cli.result_file import ResultFile
@@ -181,6 +181,34 @@ def _verdict(errors: Sequence[ZqlError], scripts: Sequence[Script]) -> str:
 
     mistakes = count(len(errors), "mistake") if errors else "no mistakes"
     return f"{mistakes} in {count(len(scripts), 'script')}"
+
+
+def format_scripts(settings: Settings, paths: Sequence[str], *, check: bool, diff: bool) -> int:
+    """Formats scripts: 0, 1 when `check` finds some to format, 2 when some are no ZQL."""
+    return _reporting(settings, lambda: _format_scripts(settings, paths, check=check, diff=diff))
+
+
+def _format_scripts(settings: Settings, paths: Sequence[str], *, check: bool, diff: bool) -> int:
+    from zql.cli.format_scripts import Formatting, scripts_in
+    from zql.display.screen import Screen, complain
+
+    if not paths:
+        raise UsageError("nothing to format", code="U630", hint="zql fmt FILE, FOLDER or - (stdin)")
+    screen = Screen(no_color=settings.no_color)
+    formatting = Formatting(screen, check=check, diff=diff)
+    code = 0
+    for path in scripts_in(paths):
+        try:
+            formatting.format(path)
+        except ZqlError as error:
+            # What is wrong with one script is no reason to leave the others.
+            screen.flush()
+            print_error(error, settings)
+            code = max(code, error.exit_code)
+    screen.flush()
+    if not settings.quiet and list(paths) != ["-"] and (verdict := formatting.verdict()):
+        complain(verdict)
+    return max(code, 1) if check and formatting.changed else code
 
 
 def schema(settings: Settings, paths: Sequence[str]) -> int:

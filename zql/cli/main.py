@@ -1,7 +1,8 @@
 """The command line's surface: commands, their options, help and exit codes.
 
-0 done, 1 the run failed (or `check` found something), 2 wrong usage or a script that is no ZQL,
-130 interrupted. Nothing heavy is imported here: `--help`, `--version` and completion stay quick.
+0 done, 1 the run failed (or `check` or `fmt --check` found something), 2 wrong usage or a script
+that is no ZQL, 130 interrupted. Nothing heavy is imported here: `--help`, `--version` and
+completion stay quick.
 """
 
 from __future__ import annotations
@@ -113,6 +114,23 @@ def _check(settings: Settings, files: tuple[str, ...], form: str) -> Action:
     from zql.cli import actions
 
     return partial(actions.check, settings, files, form)
+
+
+@command.command("fmt", short_help="Format scripts.")
+@click.argument("paths", nargs=-1, metavar="FILE|FOLDER|-...", type=click.Path())
+@click.option("--check", is_flag=True, help="Name the scripts that would change; change nothing.")
+@click.option("--diff", is_flag=True, help="Show what would change; change nothing.")
+@options("talk")
+@click.pass_obj
+def _fmt(settings: Settings, paths: tuple[str, ...], check: bool, diff: bool) -> Action:
+    """Format scripts in place; of a folder all *.zql; - is stdin to stdout.
+
+    Comments stay, and so does what the scripts mean. The exit code of --check is 1 when a script
+    would change.
+    """
+    from zql.cli import actions
+
+    return partial(actions.format_scripts, settings, paths, check=check, diff=diff)
 
 
 @command.command("schema", short_help="Show the columns of files.")

@@ -14,10 +14,14 @@ from zql.source import Source
 
 
 class Script(NamedTuple):
-    """A source to run, and the folder that its own relative paths start from (None: the cwd)."""
+    """A source to run, and the folder that its own relative paths start from (None: the cwd).
+
+    `mark` is the byte order mark that stood before it, if one did.
+    """
 
     source: Source
     base_dir: str | None = None
+    mark: str = ""
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -32,11 +36,15 @@ def _decode(name: str, data: bytes) -> str:
         ) from None
 
 
+def _mark(data: bytes) -> str:
+    return "\ufeff" if data.startswith(b"\xef\xbb\xbf") else ""
+
+
 def read_script(path: str) -> Script:
     """Reads a script; `-` is stdin. Raises UsageError when it cannot be read."""
     if path == "-":
         name, data = "<stdin>", sys.stdin.buffer.read()
-        return Script(Source(name, _decode(name, data)))
+        return Script(Source(name, _decode(name, data)), mark=_mark(data))
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -46,7 +54,8 @@ def read_script(path: str) -> Script:
         if isinstance(error, FileNotFoundError) and not path.endswith(".zql"):
             hint = f"did you mean {path}.zql?" if os.path.exists(f"{path}.zql") else None
         raise UsageError(f"cannot read {path}: {reason}", code="U601", hint=hint) from None
-    return Script(Source(path, _decode(path, data)), os.path.dirname(os.path.abspath(path)))
+    folder = os.path.dirname(os.path.abspath(path))
+    return Script(Source(path, _decode(path, data)), folder, _mark(data))
 
 
 def read_scripts(settings: Settings, files: Sequence[str], what: str = "run") -> list[Script]:

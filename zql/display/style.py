@@ -33,6 +33,14 @@ class Style:
         """Dim: places, NULLs, footers."""
         return self._paint("2", text)
 
+    def added(self, text: str) -> str:
+        """Green: a line that is new."""
+        return self._paint("32", text)
+
+    def removed(self, text: str) -> str:
+        """Red: a line that is gone."""
+        return self._paint("31", text)
+
     def strong(self, text: str) -> str:
         """Bold: names."""
         return self._paint("1", text)

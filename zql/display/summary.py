@@ -69,15 +69,17 @@ def common_folder(files: Sequence[Written]) -> str:
 
 
 def summary_lines(result: RunReport) -> list[str]:
-    """The files that a run wrote or kept; a run without WRITE has no summary."""
+    """The files that a run wrote or kept, and rows that nothing took; else nothing."""
+    dropped = result.counters.get("rows_dropped", 0)
+    lost = [f"dropped {count(dropped, 'row')} that no branch of SWITCH takes"] if dropped else []
     if not result.outputs:
-        return []
+        return lost
     lines = written_lines(result.outputs, result.elapsed)
     kept, written = result.counters.get("records_kept", 0), result.counters["records_written"]
     if kept:
         lines[0] = lines[0].replace("wrote", "kept" if not written else "wrote or kept", 1)
         lines.append(f"  {count(kept, 'row')} of them were there already")
-    return lines
+    return lines + lost
 
 
 def warning_lines(result: RunReport, style: Style = PLAIN) -> Iterator[str]:

@@ -8,6 +8,7 @@ from zql.expr.expression import Call, Column
 from zql.logical.plan import (
     Assign,
     BatchInput,
+    Check,
     Filter,
     Limit,
     LogicalPlan,
@@ -24,7 +25,7 @@ def carried(plan: LogicalPlan, column: Column) -> LogicalPlan | None:
     match plan:
         case BatchInput():
             return replace(plan, columns=(*plan.columns, column))
-        case Filter() | Unnest():
+        case Filter() | Unnest() | Check():
             inner = carried(plan.input, column)
             return None if inner is None else replace(plan, input=inner)
         case Project():
@@ -54,7 +55,7 @@ def _placed(plan: LogicalPlan, row: Column, file: Column) -> LogicalPlan | None:
                 ScanColumn(file, "filename", "filename"),
             )
             return replace(plan, columns_read=plan.columns_read + extra)
-        case Filter() | Unnest() | Limit():
+        case Filter() | Unnest() | Limit() | Check():
             inner = _placed(plan.input, row, file)
             return None if inner is None else replace(plan, input=inner)
         case Project():

@@ -27,12 +27,20 @@ Finder = Callable[[str], object | None]
 Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
 
 
+Columns = tuple[tuple[str, DataType], ...]
+"""Names and types of columns."""
+
+_MOST_DESCRIBED = 10_000
+_LEAVES = lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput | lp.CommonRows
+
+
 class EngineCatalog:
     """Implements `logical.catalog.Catalog`.
 
     `find` gives a Python object for a name; `objects` collects those that plans refer to. `pending`
     are the outputs of earlier statements that were checked, not run. While `provisional` is set the
     types of files may come from a look at some rows; `sampled` then collects those tables.
+    `described` keeps answers of DuckDB, for the catalogs of a session together.
     """
 
     def __init__(
@@ -44,6 +52,7 @@ class EngineCatalog:
         probe: Prober | None = None,
         base_dir: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        described: dict[str, Columns] | None = None,
     ) -> None:
         self._engine = engine
         self._objects = objects
@@ -51,7 +60,7 @@ class EngineCatalog:
         self._probe = probe
         self._base_dir = base_dir
         self._storage_options = dict(storage_options or {})
-        self._types: dict[str, tuple[DataType, ...]] = {}
+        self._described = described if described is not None else {}
         self._functions: Mapping[str, FunctionFacts] | None = None
         self.pending: list[tuple[str, str, Schema]] = []
         self.provisional = False
@@ -154,25 +163,23 @@ class EngineCatalog:
         sql = f"SELECT {items}"
         if columns:
             sql += f" FROM {typed_rows(columns.values())}"
-        if sql not in self._types:
-            self._types[sql] = tuple(t for _, t in self._describe(sql))
-        return self._types[sql]
+        return tuple(t for _, t in self._columns_of(sql))
 
     def common_type(self, types: Sequence[DataType]) -> DataType:
         if len(set(types)) == 1:
             return types[0]
         branches = " UNION ALL ".join(f"SELECT CAST(NULL AS {t}) AS c" for t in types)
-        return self._describe(f"SELECT * FROM ({branches})")[0][1]
+        return self._columns_of(f"SELECT * FROM ({branches})")[0][1]
 
     def fields(self, type: DataType) -> Schema:
         if not type.startswith("STRUCT("):
             return Schema()
-        columns = self._describe(f"SELECT unnest(CAST(NULL AS {type}))")
+        columns = self._columns_of(f"SELECT unnest(CAST(NULL AS {type}))")
         return Schema(tuple(Field(n, t) for n, t in columns))
 
     def table_function(self, name: str, args: Sequence[ex.Expr]) -> Schema:
         inner = ", ".join(expression_sql(a) for a in args)
-        columns = self._describe(f"SELECT * FROM {name}({inner})")
+        columns = self._columns_of(f"SELECT * FROM {name}({inner})")
         return Schema(tuple(Field(n, t) for n, t in columns))
 
     def evaluate(self, expr: ex.Expr) -> Any:
@@ -180,6 +187,16 @@ class EngineCatalog:
             return self._engine().rows(f"SELECT {expression_sql(expr, _plan_sql)}")[0][0]
         except EngineError as error:
             raise TypeProblem(error.message, error.candidates) from None
+
+    def _columns_of(self, sql: str) -> Columns:
+        """The columns of a SELECT that reads nothing: they are always the same."""
+        found = self._described.get(sql)
+        if found is None:
+            found = tuple(self._describe(sql))
+            if len(self._described) >= _MOST_DESCRIBED:
+                self._described.clear()
+            self._described[sql] = found
+        return found
 
     def _describe(self, sql: str) -> list[tuple[str, DataType]]:
         try:
@@ -252,7 +269,7 @@ def _plan_sql(plan: Node) -> str:
     def visit(node: Node) -> Node:
         if isinstance(node, lp.MapRows | lp.Apply):
             node = lp.BatchInput(node.columns)
-        if isinstance(node, lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput):
+        if isinstance(node, _LEAVES):
             leaves[node] = typed_rows(node.columns)
             return node
         return map_children(node, visit)

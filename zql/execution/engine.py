@@ -121,7 +121,7 @@ class Engine:
 
     def describe(self, sql: str) -> list[tuple[str, DataType]]:
         """Names and types of a query's columns, without running it."""
-        return [(row[0], row[1]) for row in self.rows(f"DESCRIBE {sql}")]
+        return self._run(lambda: _columns(self._connected(), sql))
 
     def batches(self, sql: str, batch_rows: int, *, lossless: bool = False) -> ArrowStream:
         """Runs a query; its rows as Arrow batches, made as they are asked for.
@@ -398,6 +398,17 @@ def _arrow_sources() -> None:
 def _set_up(connection: Any) -> None:
     for statement in _SESSION:
         connection.execute(statement).fetchall()
+
+
+def _columns(connection: Any, sql: str) -> list[tuple[str, DataType]]:
+    bind: Callable[..., Any] | None = getattr(connection, "_bind", None)
+    if bind is not None:
+        # Binding alone takes half of the time of DESCRIBE, which says the same.
+        with suppress(_library().Error):
+            names, types = bind(sql)[:2]
+            return [(name, str(type_)) for name, type_ in zip(names, types, strict=True)]
+    # It also says, in full, why not.
+    return [(row[0], row[1]) for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
 
 
 def _reader(connection: Any, sql: str, batch_rows: int) -> Any:

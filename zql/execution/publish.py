@@ -16,11 +16,13 @@ from typing import Any
 from zql.errors import StorageError
 from zql.execution import sink
 from zql.execution.kept import KeptFile
-from zql.execution.sink import MANIFEST, Target
+from zql.execution.sink import Target
+from zql.schema import DataType
 from zql.storage import files
 from zql.storage.format import WrittenFile
+from zql.storage.manifest import MANIFEST, read_manifest
 
-_VERSION = 1
+Columns = Sequence[tuple[str, DataType]]
 
 
 class Publisher:
@@ -107,17 +109,20 @@ class Publisher:
         return folder
 
     def publish(
-        self, outputs: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()
+        self,
+        outputs: Sequence[tuple[str, KeptFile]],
+        kept: Sequence[WrittenFile],
+        columns: Columns,
     ) -> list[WrittenFile]:
         """Gives files their names, in order, and removes those that they replace."""
         done = list(kept)
-        self._write_manifest(done, finished=False)
+        self._write_manifest(done, columns, finished=False)
         files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
         done += [WrittenFile(path, file.rows, file.bytes) for path, file in outputs]
         if self.target.mode == "overwrite":
             for path in self._existing.keys() - {file.path for file in done}:
                 files.remove(path, self._storage_options)
-        self._write_manifest(done, finished=True)
+        self._write_manifest(done, columns, finished=True)
         self._made = []
         return done
 
@@ -152,27 +157,50 @@ class Publisher:
         return path[len(self.target.root) :]
 
     def _manifest(self) -> dict[str, Any]:
-        text = files.read_whole(self.target.root + MANIFEST, self._storage_options)
-        with suppress(ValueError):
-            found = json.loads(text or b"")
-            if isinstance(found, dict) and found.get("version") == _VERSION:
-                return found
-        return {"version": _VERSION, "targets": {}}
+        return read_manifest(self.target.root, self._storage_options)
 
-    def _write_manifest(self, done: Sequence[WrittenFile], *, finished: bool) -> None:
-        """Says of a set of files what made them; one file has none but for mode skip."""
+    def _write_manifest(
+        self, done: Sequence[WrittenFile], columns: Columns, *, finished: bool
+    ) -> None:
+        """Says of a set of files what made them, and of a file without rows what its columns are.
+
+        Another file has no manifest but for mode skip.
+        """
         if not self.target.sharded and self.target.mode != "skip":
+            if finished and (self._existing or not any(f.rows for f in done)):
+                self._say_columns(done, columns)
             return
         manifest = self._manifest()
-        listed = {self._relative(f.path): {"rows": f.rows, "bytes": f.bytes} for f in done}
+        listed = self._listed(done)
         plan = self._fingerprint
         if self.target.mode == "append":
             before = manifest["targets"].get(self._entry, {})
             listed, plan = {**before.get("files", {}), **listed}, ""
-        entry = {"plan": plan, "finished": finished, "files": listed}
+        entry = {"plan": plan, "finished": finished, "files": listed, "columns": list(columns)}
         manifest["targets"][self._entry] = entry
+        self._store(manifest)
+
+    def _say_columns(self, done: Sequence[WrittenFile], columns: Columns) -> None:
+        """Of one file: an entry while it has no rows, none while it has."""
+        manifest = self._manifest()
+        before = manifest["targets"].pop(self._entry, None)
+        if self.target.format != "parquet" and not any(f.rows for f in done):
+            entry = {"plan": "", "finished": True, "files": self._listed(done)}
+            manifest["targets"][self._entry] = {**entry, "columns": list(columns)}
+            self._store(manifest)
+        elif before is not None:
+            self._store(manifest)
+
+    def _listed(self, done: Sequence[WrittenFile]) -> dict[str, dict[str, int]]:
+        return {self._relative(f.path): {"rows": f.rows, "bytes": f.bytes} for f in done}
+
+    def _store(self, manifest: dict[str, Any]) -> None:
+        path = self.target.root + MANIFEST
+        if not manifest["targets"]:
+            files.remove(path, self._storage_options)
+            return
         text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
-        files.write_whole(self.target.root + MANIFEST, text.encode(), self._storage_options)
+        files.write_whole(path, text.encode(), self._storage_options)
 
     def _size(self, path: str) -> int:
         found = files.stat_file(path, self._storage_options)

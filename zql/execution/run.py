@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
-from zql.errors import InternalError
+from zql.errors import InternalError, ZqlError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
@@ -99,9 +99,9 @@ class Run:
         try:
             engine, select = native.select()
         except EngineError as error:
-            raise explained(error, last) from None
+            raise self.explained(error, last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
-        return RowStream(engine, select, columns, stack, lambda e: explained(e, last))
+        return RowStream(engine, select, columns, stack, lambda e: self.explained(e, last))
 
     # ---- stages ----------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Run:
             try:
                 rows = native.drop()
             except EngineError as error:
-                raise explained(error, stage) from None
+                raise self.explained(error, stage) from None
         self.report(stage, "native", 1, rows, began, native.records_in)
         return rows
 
@@ -139,11 +139,22 @@ class Run:
                 try:
                     files = tuple(native.keep(folder))
                 except EngineError as error:
-                    raise explained(error, stage) from None
+                    raise self.explained(error, stage) from None
             rows = sum(file.rows for file in files)
             self.report(stage, "native", 1, rows, began, native.records_in)
         self.results[stage.id] = files
         return files
+
+    def explained(self, error: EngineError, stage: Stage) -> ZqlError:
+        """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
+        found = explained(error, stage)
+        if found.code == "R760":
+            from zql.execution.asserts import row_of_failure
+
+            with self.native(stage) as native:
+                place = row_of_failure(error.message, stage, native)
+            found.notes += (f"on {place}",) if place else ()
+        return found
 
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""

@@ -16,7 +16,6 @@ from zql.storage import options as option_names
 from zql.tree import node
 
 MODES = ("error", "overwrite", "append", "skip")
-MANIFEST = "_zql_manifest.json"
 _OWN_OPTIONS = {
     "format": "VARCHAR",
     "mode": "VARCHAR",

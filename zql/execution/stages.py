@@ -33,7 +33,8 @@ def kept_stage(stage: Stage) -> Stage:
 
 
 def explained(error: EngineError, stage: Stage) -> ZqlError:
-    """What DuckDB's failure means: the place in a file, when a reader failed on it."""
+    """What DuckDB's failure means: an assertion's, or the place in a file that it cannot read."""
+    from zql.execution.asserts import assert_failure
     from zql.execution.task import read_failure
 
-    return read_failure(error, stage, None) or error
+    return assert_failure(error.message, stage) or read_failure(error, stage, None) or error

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
 from zql.execution import loader, traces
+from zql.execution.asserts import assert_failure
 from zql.execution.binding import Catch
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile, KeptWriter
@@ -121,6 +122,9 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
         hint = "raise the memory budget, or lower split_size"
         return Failure("RunError", "R731", f"out of memory on {place}", hint)
     if isinstance(error, EngineError):
+        asserted = assert_failure(error.message, stage, place)
+        if asserted is not None:
+            return Failure("RunError", "R760", str(asserted.message), None, asserted.notes)
         found = read_failure(error, stage, input)
         if found is not None:
             return Failure("StorageError", found.code, found.message, found.hint, found.notes)

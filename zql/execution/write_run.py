@@ -18,13 +18,14 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
-from zql.execution.stages import columns_of, explained, is_python, kept_stage, reading
+from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
+from zql.schema import DataType
 from zql.storage import registry, threads
 from zql.storage.format import WrittenFile
 
@@ -102,6 +103,7 @@ class WriteRun:
         self._publisher = Publisher(self._target, plan, staging, options)
         self._publisher.check()
         self._waiting: Waiting = ([], [])
+        self._columns: list[tuple[str, DataType]] = []
 
     def __enter__(self) -> WriteRun:
         return self
@@ -115,11 +117,13 @@ class WriteRun:
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
+        types = (column.type for column in columns_of(stage))
+        self._columns = list(zip(self._sink.names, types, strict=True))
         try:
             python = is_python(stage)
             self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
         except EngineError as error:
-            raise explained(error, stage) from None
+            raise self._run.explained(error, stage) from None
         except RunError as error:
             if error.code == "R751":
                 names = [f.name for s in self._run.plan.stages for f in functions_of(s)]
@@ -129,7 +133,7 @@ class WriteRun:
     def publish(self) -> Written:
         """Gives the finished files their names."""
         files, kept = self._waiting
-        published = self._publisher.publish(files, kept)
+        published = self._publisher.publish(files, kept, self._columns)
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
 

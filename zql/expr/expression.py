@@ -16,9 +16,10 @@ from zql.tree import Node, node
 
 @node
 class Expr(Node):
-    """Base of all expressions; `span` is where the user wrote it."""
+    """Base of all expressions; `span` is where the user wrote it, `parenthesized` how."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    parenthesized: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
 
 @node
@@ -133,11 +134,12 @@ class Case(Expr):
 
 @node
 class Cast(Expr):
-    """`CAST(x AS type)`, `x::type`, `TRY_CAST(x AS type)`; type in DuckDB's words."""
+    """`CAST(x AS type)`, `x::type` (`sign`), `TRY_CAST(x AS type)`; type in DuckDB's words."""
 
     operand: Expr
     type: DataType
     safe: bool = False
+    sign: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
 
 @node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from zql.errors import BindError, ErrorList
@@ -20,13 +21,14 @@ def aggregate(context: Context, scope: Scope, op: ast.Aggregate, outer: tuple[Sc
     """One row for each group. Raises or reports `BindError`."""
     siblings = tuple(i.alias.text for i in op.items + op.keys if i.alias)
     binder = ExpressionBinder(context, (scope, *outer), siblings=siblings)
-    keys = [m for i in op.keys if (m := context.attempt(lambda i=i: _key(binder, i)))]  # type: ignore[misc]
-    made = [m for i in op.items if (m := context.attempt(lambda i=i: _item(binder, i)))]  # type: ignore[misc]
+    keys = [m for i in op.keys if (m := context.attempt(lambda i=i: grouping_key(binder, i)))]  # type: ignore[misc]
+    made = [m for i in op.items if (m := context.attempt(lambda i=i: aggregate_item(binder, i)))]  # type: ignore[misc]
     both = keys + made
     check_unique(context, both, "AGGREGATE")
     if len(both) < len(keys) + len(made):
         raise ErrorList(context.errors)
-    types = binder.types([m.expr for m in keys + made])
+    # Apart: beside an aggregate a key would be a column that is not grouped.
+    types = binder.types([m.expr for m in keys]) + binder.types([m.expr for m in made])
     columns = []
     for m, type_ in zip(keys + made, types, strict=True):
         columns.append(context.names.column(m.name, type_))
@@ -55,7 +57,8 @@ def _order(op: ast.Aggregate, columns: list[ex.Column]) -> tuple[ex.SortKey, ...
     )
 
 
-def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    """A key of GROUP BY bound. Raises `BindError`."""
     if isinstance(item.expr, ex.Literal) and isinstance(item.expr.value, int) and not item.alias:
         raise BindError(
             "GROUP BY takes expressions, not positions",
@@ -76,14 +79,15 @@ def _key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     return Made(name, bound, item.expr.span)
 
 
-def _item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
+    """An item of AGGREGATE bound: each has an aggregate in it. Raises `BindError`."""
     name = item.alias.text if item.alias else expression_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
-    _check_item(made)
-    return replace(made, expr=_typed_below_python(binder, made.expr))
+    checked_item(made)
+    return replace(made, expr=typed_below_python(made.expr, lambda e: binder.types((e,))[0]))
 
 
-def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
+def typed_below_python(expr: ex.Expr, type_of: Callable[[ex.Expr], str]) -> ex.Expr:
     """When Python is called over aggregates, these carry their types: they become columns."""
     over = any(isinstance(n, ex.PythonCall) and first_aggregate(n) for n in walk(expr))
     if not over:
@@ -93,7 +97,7 @@ def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
         if isinstance(node, ex.Subquery):
             return node
         if isinstance(node, ex.Call) and node.aggregate and node.window is None:
-            type_ = binder.types((node,))[0]
+            type_ = type_of(node)
             return ex.Cast(node, type_, span=node.span) if type_ else node
         return map_children(node, visit)
 
@@ -101,7 +105,8 @@ def _typed_below_python(binder: ExpressionBinder, expr: ex.Expr) -> ex.Expr:
     return typed if isinstance(typed, ex.Expr) else expr
 
 
-def _check_item(made: Made) -> None:
+def checked_item(made: Made) -> None:
+    """Raises `BindError` for what has no aggregate, or a column outside of one."""
     if has_window(made.expr):
         raise BindError(
             "a window function cannot stand in AGGREGATE",

@@ -61,7 +61,7 @@ def routed(
     wide = replace(scope, plan=lp.Project(scope.plan, (*passed, lp.Assign(column, choice))))
     # The number of the branch must outlive the narrowing to what names can reach.
     reachable = replace(wide, virtual=(*wide.virtual, Visible("", column, hidden=True)))
-    once = shared(context, reachable, "SWITCH", outer)
+    once = context.at(op.span, lambda: shared(context, reachable, "SWITCH", outer))
     once = replace(once, virtual=scope.virtual)
 
     def rows(number: int) -> Scope:

@@ -14,7 +14,7 @@ from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
 from zql.source import Span
-from zql.tree import map_children, walk
+from zql.tree import Node, map_children, walk
 
 _COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
 _SESSION_CONSTANTS = {
@@ -36,6 +36,8 @@ class ExpressionBinder:
     windows: Mapping[str, ex.Window] = field(default_factory=dict)
     siblings: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
+    grouped: bool = False
+    """Whether rows are being grouped, so that `grouping(..)` has a meaning."""
 
     @property
     def scope(self) -> Scope:
@@ -205,12 +207,26 @@ class ExpressionBinder:
         facts = self.context.catalog.function(name.lower())
         if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
+        if facts is None and name.lower() in ("grouping", "grouping_id"):
+            return self.grouping(call)
         bound = map_children(replace(call, window=self.window(call.window)), self._child)
         if facts is None:
             return bound
         aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds
         bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
         return self.compensated(bound) if name.lower() in _COMPENSATED else bound
+
+    def grouping(self, call: ex.Call) -> ex.Call:
+        """`grouping(key, ..)`, of which `grouping_id` is another name."""
+        if not self.grouped:
+            raise BindError(
+                f"{call.name[0]}(..) says which keys a row is grouped by: it stands in AGGREGATE",
+                code="T329",
+                span=call.span,
+                hint="|> AGGREGATE grouping(key) AS name GROUP BY ROLLUP(key)",
+            )
+        bound = map_children(replace(call, name=("grouping",)), self._child)
+        return replace(bound, aggregate=True)
 
     def compensated(self, call: ex.Call) -> ex.Call:
         """`sum` and `avg` of floats as DuckDB's forms that lose no small numbers beside large."""
@@ -247,6 +263,7 @@ class ExpressionBinder:
             "struct_extract",
             "row",
             "grouping",
+            "grouping_id",
             "unnest",
             "position",
             "overlay",
@@ -458,18 +475,27 @@ class ExpressionBinder:
 
         Each expression that DuckDB refuses is reported with the smallest part that it refuses.
         """
-        known = [not self.touches_unknown(e) for e in exprs]
-        asked = [e for e, k in zip(exprs, known, strict=True) if k]
+        asks = [not isinstance(e, ex.Column) and not self.touches_unknown(e) for e in exprs]
+        asked = [e for e, ask in zip(exprs, asks, strict=True) if ask]
         try:
-            found = list(self.context.types(asked))
+            found = list(self.asked(asked))
         except TypeProblem:
             found = [self.type_or_report(e) for e in asked]
         answers = iter(found)
-        return tuple(next(answers) if k else UNKNOWN for k in known)
+        return tuple(
+            next(answers) if ask else e.type if isinstance(e, ex.Column) else UNKNOWN
+            for e, ask in zip(exprs, asks, strict=True)
+        )
+
+    def asked(self, exprs: Sequence[ex.Expr]) -> tuple[str, ...]:
+        """The catalog's answer; `grouping(..)` has a type only where there are groups."""
+        if self.grouped:
+            exprs = [_without_grouping(e) for e in exprs]
+        return self.context.types(exprs)
 
     def type_or_report(self, expr: ex.Expr) -> str:
         try:
-            return self.context.types((expr,))[0]
+            return self.asked((expr,))[0]
         except TypeProblem as problem:
             self.context.errors.append(self.located(expr, problem))
             return UNKNOWN
@@ -480,7 +506,7 @@ class ExpressionBinder:
             if not isinstance(part, ex.Expr) or not stands_alone(part):
                 continue
             try:
-                self.context.types((part,))
+                self.asked((part,))
             except TypeProblem as inner:
                 if isinstance(part, ex.FieldAccess):
                     return self.no_field(part, expr.span)
@@ -507,6 +533,8 @@ class ExpressionBinder:
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
         """A bound predicate; anything but BOOLEAN is an error."""
+        if compares_alike(expr):
+            return expr
         type_ = self.types((expr,))[0]
         if type_ not in ("BOOLEAN", UNKNOWN, '"NULL"', "NULL"):
             hint = "compare it with something, or CAST it to BOOLEAN"
@@ -516,6 +544,18 @@ class ExpressionBinder:
                 f"{what} needs a BOOLEAN, this is {type_}", code="T302", span=expr.span, hint=hint
             )
         return expr
+
+
+def is_grouping(node: Node) -> bool:
+    """Whether it is a bound `grouping(..)`."""
+    return isinstance(node, ex.Call) and node.aggregate and node.name == ("grouping",)
+
+
+def _without_grouping(expr: ex.Expr) -> ex.Expr:
+    def visit(node: Node) -> Node:
+        return ex.Cast(ex.Literal(0), "BIGINT") if is_grouping(node) else map_children(node, visit)
+
+    return visit(expr)  # type: ignore[return-value]
 
 
 _KINDS = {
@@ -536,6 +576,19 @@ def kind_of(type: str) -> str:
         return "list"
     name = type.split("(", maxsplit=1)[0]
     return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
+
+
+_COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">="})
+
+
+def compares_alike(expr: ex.Expr) -> bool:
+    """Whether it only compares columns of one type, as joins do: DuckDB need not be asked."""
+    if isinstance(expr, ex.Logical):
+        return all(compares_alike(e) for e in expr.operands)
+    if not isinstance(expr, ex.Binary) or expr.op not in _COMPARISONS:
+        return False
+    a, b = expr.left, expr.right
+    return isinstance(a, ex.Column) and isinstance(b, ex.Column) and a.type == b.type != UNKNOWN
 
 
 def stands_alone(expr: ex.Expr) -> bool:

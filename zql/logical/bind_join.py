@@ -110,7 +110,7 @@ def _shared_names(
 def _using(
     left: Scope, right: Scope, shared: tuple[tuple[str, Span | None], ...]
 ) -> tuple[ex.Expr, list[tuple[Visible, Visible]]]:
-    pairs = []
+    pairs: list[tuple[Visible, Visible]] = []
     for name, span in shared:
         sides = []
         for scope, side in ((left, "left"), (right, "right")):
@@ -122,6 +122,8 @@ def _using(
             if len(found) > 1:
                 raise BindError(f'"{name}" is ambiguous on the {side} side', code="N202", span=span)
             sides.append(found[0])
+        if any(sides[0] is left for left, _ in pairs):
+            raise BindError(f'USING names "{name}" twice', code="N208", span=span)
         pairs.append((sides[0], sides[1]))
     equal = tuple(ex.Binary("=", a.column, b.column) for a, b in pairs)
     return (equal[0] if len(equal) == 1 else ex.Logical("AND", equal)), pairs

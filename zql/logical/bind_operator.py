@@ -17,7 +17,8 @@ from zql.logical.bind_expression import ExpressionBinder, bind_arguments, elemen
 from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, unique, visible_only
-from zql.logical.catalog import TypeProblem, WriteTarget
+from zql.logical.catalog import WriteTarget
+from zql.logical.common_types import clash, common_type
 from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.plan import example_path
@@ -44,6 +45,33 @@ def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...
     return scope.over(lp.Filter(scope.plan, predicate))
 
 
+def check(context: Context, scope: Scope, op: ast.Assert, outer: tuple[Scope, ...]) -> Scope:
+    """ASSERT: the same rows, all of which must hold it."""
+    binder = ExpressionBinder(context, (scope, *outer))
+    condition = binder.boolean(binder.bind(op.condition), "ASSERT")
+    payload = tuple(binder.bind(e) for e in op.payload)
+    for expr in (condition, *payload):
+        call = first_aggregate(expr)
+        if call is not None:
+            raise BindError(
+                f"{call.name[-1]}(..) is an aggregate: ASSERT works row by row",
+                code="T309",
+                span=call.span,
+                hint="|> AGGREGATE first, or the statement ASSERT (FROM .. |> AGGREGATE ..) > 0",
+            )
+    types = binder.types((condition, *payload))
+    columns = tuple(context.names.column("check", t) for t in types)
+    made = tuple(lp.Assign(c, e) for c, e in zip(columns, (condition, *payload), strict=True))
+    passed = tuple(lp.Assign(c, c) for c in scope.kept_columns())
+    context.checks += 1
+    text = " ".join(op.condition.span.text.split()) if op.condition.span else "it"
+    plan = lp.Check(
+        lp.Project(scope.plan, passed + made), columns[0], columns[1:], text, context.checks,
+        span=op.span,
+    )  # fmt: skip
+    return scope.over(lp.Project(plan, passed))
+
+
 def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
     """The scope without the named columns."""
     gone: set[str] = set()
@@ -52,6 +80,9 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
         found = matching(scope.visible, name.parts[0])
         if not found and not op.if_exists:
             context.errors.append(unknown("column", name.parts[0], scope.names, name.span))
+        if any(v.column.name in gone for v in found):
+            text = f'DROP names "{name.parts[0]}" twice'
+            context.errors.append(BindError(text, code="N208", span=name.span))
         gone.update(v.column.name for v in found)
     visible = tuple(v for v in scope.visible if v.column.name not in gone)
     if not visible:
@@ -210,27 +241,24 @@ def common_type_of(
     context: Context, what: str, name: str, types: list[str], spans: list[Span | None]
 ) -> str:
     """The type of a column that several queries give. Raises `BindError` when they do not fit."""
+    found = common_type(context, types)
+    if found is not None:
+        return found
     known = [t for t in types if t not in (UNKNOWN, '"NULL"')]
-    if len(set(known)) <= 1:
-        return known[0] if known else types[0]
     for type_, span in zip(types, spans, strict=True):
-        # DuckDB would turn numbers beside text into text without a word.
-        if type_ != known[0] and type_ in known and "VARCHAR" in (type_, known[0]):
+        if clash(known[0], type_):
             raise BindError(
                 f'{what}: "{name}" is {known[0]} in one query and {type_} in another',
                 code="T316",
                 span=span,
                 hint="CAST one of them",
             )
-    try:
-        return context.catalog.common_type(known)
-    except TypeProblem:
-        raise BindError(
-            f'{what}: the types of "{name}" do not fit: {", ".join(known)}',
-            code="T316",
-            span=spans[-1],
-            hint="CAST one of them",
-        ) from None
+    raise BindError(
+        f'{what}: the types of "{name}" do not fit: {", ".join(known)}',
+        code="T316",
+        span=spans[-1],
+        hint="CAST one of them",
+    )
 
 
 def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, ...]) -> Scope:

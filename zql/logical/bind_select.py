@@ -76,14 +76,13 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
             )
         )
     check_unique(context, made, "EXTEND")
+    columns = typed(binder, made)
     inner = binder.scope.plan
     kept = scope.over(inner).kept_columns()
-    columns = typed(binder, made, kept)
-    plan = lp.Project(
-        inner,
-        tuple(lp.Assign(c, c) for c in kept)
-        + tuple(lp.Assign(c, m.expr) for c, m in zip(columns, made, strict=True)),
-    )
+    # A column under another name is the same column: it is passed on once.
+    added = [(c, m.expr) for c, m in zip(columns, made, strict=True) if c not in kept]
+    assigns = (*((c, c) for c in kept), *added)
+    plan = lp.Project(inner, tuple(lp.Assign(c, e) for c, e in assigns))
     new = tuple(Visible(m.name, c) for c, m in zip(columns, made, strict=True))
     return replace(scope, plan=plan, visible=scope.visible + new)
 
@@ -222,26 +221,33 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
 
 def _star(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
     made = _star_columns(binder, star)
-    names = [m.name for m in made]
-    excluded = {_listed(names, n, "EXCLUDE") for n in star.exclude}
+    excluded = _listed(made, star.exclude, "EXCLUDE")
     made = [m for m in made if m.name not in excluded]
-    names = [m.name for m in made]
-    for expr, target in star.replace:
-        name = _listed(names, target, "REPLACE")
+    replaced = _listed(made, [target for _, target in star.replace], "REPLACE")
+    for name, (expr, _) in zip(replaced, star.replace, strict=True):
         bound = binder.bind(expr)
         made = [replace(m, expr=bound) if m.name == name else m for m in made]
-    renames = {_listed(names, old, "RENAME"): new.parts[-1] for old, new in star.rename}
+    renamed = _listed(made, [old for old, _ in star.rename], "RENAME")
+    renames = {old: new.parts[-1] for old, (_, new) in zip(renamed, star.rename, strict=True)}
     return [replace(m, name=renames.get(m.name, m.name)) for m in made]
 
 
-def _listed(names: Sequence[str], wanted: ex.Name, what: str) -> str:
-    name = wanted.parts[-1]
-    found = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
-    if not found:
-        error = unknown("column", name, names, wanted.span)
-        error.label = f"{what} of a column that the star does not have"
-        raise error
-    return found[0]
+def _listed(made: Sequence[Made], wanted: Sequence[ex.Name], what: str) -> list[str]:
+    """The star's columns that a list of changes names, each once. Raises `BindError`."""
+    names = [m.name for m in made]
+    listed: list[str] = []
+    for each in wanted:
+        name = each.parts[-1]
+        same = [n for n in names if n.casefold() == name.casefold()]
+        found = [n for n in same if n == name] or same
+        if not found:
+            error = unknown("column", name, names, each.span)
+            error.label = f"{what} of a column that the star does not have"
+            raise error
+        if found[0] in listed:
+            raise BindError(f'{what} names "{name}" twice', code="N208", span=each.span)
+        listed.append(found[0])
+    return listed
 
 
 def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
@@ -313,13 +319,11 @@ def check_unique(context: Context, made: list[Made], operator: str) -> None:
         seen.setdefault(m.name, m)
 
 
-def typed(
-    binder: ExpressionBinder, made: Sequence[Made], kept: Sequence[ex.Column] = ()
-) -> list[ex.Column]:
-    """A column of the plan for each; one that is only passed on, and not `kept`, keeps its own."""
+def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
+    """A column of the plan for each; a column that is only passed on keeps its own."""
     types = binder.types([m.expr for m in made])
     columns: list[ex.Column] = []
-    used = {c.name for c in kept}
+    used: set[str] = set()
     for m, type_ in zip(made, types, strict=True):
         passed = m.expr in binder.scope.plan.columns
         if isinstance(m.expr, ex.Column) and passed and m.expr.name not in used:

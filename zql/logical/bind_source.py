@@ -221,6 +221,9 @@ def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
 
 
 def _named(context: Context, item: ast.NameSource) -> Scope:
+    kept = context.declarations.shared.get(item.name)
+    if kept is not None:
+        return _object(context, kept.key, kept.schema.fields).with_alias(item.name)
     view = context.declarations.views.get(item.name)
     if view is not None:
         if item.name in context.views_open:

@@ -14,8 +14,10 @@ from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
+from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_shards import distribute, keep_shards, shuffle
@@ -117,7 +119,9 @@ class _Binder:
             case ast.If():
                 return self.pipeline(scope, branches.chosen(context, op))
             case ast.Finish():
-                context.outputs.append(lp.Finish(scope.plan))
+                columns = tuple(dict.fromkeys(v.column for v in scope.visible))
+                plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
+                context.outputs.append(lp.Finish(plan))
                 return None
             case ast.StoreTable():
                 context.outputs.append(operators.store(context, scope, op))
@@ -202,12 +206,16 @@ class _Binder:
                 return extend(context, scope, op, outer)
             case ast.Set():
                 return set_columns(context, scope, op, outer)
+            case ast.Assert():
+                return operators.check(context, scope, op, outer)
             case ast.Drop():
                 return operators.drop(context, scope, op)
             case ast.Rename():
                 return operators.rename(context, scope, op)
             case ast.As():
                 return scope.with_alias(op.alias.text)
+            case ast.Aggregate() if has_grouping_sets(op):
+                return aggregate_sets(context, scope, op, outer)
             case ast.Aggregate():
                 return aggregate(context, scope, op, outer)
             case ast.Distinct():
@@ -248,6 +256,10 @@ class _Binder:
                 return branches.merged(context, sides, spans, op)
             case ast.DescribeRows():
                 return branches.described(context, scope)
+            case ast.Pivot():
+                return pivot(context, scope, op, outer)
+            case ast.Unpivot():
+                return unpivot(context, scope, op)
             case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
                 word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(

@@ -17,7 +17,9 @@ def carry_columns(
     """
     if plan is source:
         return plan
-    if not isinstance(plan, lp.Filter | lp.Sort | lp.Limit | lp.Unnest | lp.Project | lp.MapRows):
+    if not isinstance(
+        plan, lp.Filter | lp.Sort | lp.Limit | lp.Unnest | lp.Project | lp.MapRows | lp.Check
+    ):
         return None
     inner = carry_columns(plan.input, source, columns)
     return None if inner is None else passing_on(lp.with_input(plan, inner), columns)

@@ -31,6 +31,7 @@ class Declarations:
     functions: dict[str, PythonFunction] = field(default_factory=dict)
     parameters: dict[str, Expr] = field(default_factory=dict)
     tables: dict[str, ObjectTable] = field(default_factory=dict)
+    shared: dict[str, ObjectTable] = field(default_factory=dict)
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    checks: int = 0
     views_open: tuple[str, ...] = ()
     only_named: bool = True
     columns: frozenset[str] | None = None
@@ -115,9 +117,9 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
     notes = tuple(f"it can be {s.replace(', /', '')}" for s in signatures[:4])
     if signatures[4:]:
         notes += (f"and {len(signatures) - 4} more",)
-    return BindError(
-        message[:1].lower() + message[1:], code=code, span=span, hint=hint, notes=notes
-    )
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    return BindError(message, code=code, span=span, hint=hint, notes=notes)
 
 
 def unknown(

@@ -46,6 +46,7 @@ def partitioned(plan: lp.LogicalPlan, source: lp.LogicalPlan, keys: Keys) -> lp.
             | lp.Sort()
             | lp.Unnest()
             | lp.MapRows()
+            | lp.Check()
             | lp.Aggregate()
             | lp.Distinct()
             | lp.DistinctOn()
@@ -60,7 +61,9 @@ def _by(plan: lp.LogicalPlan, keys: Keys) -> lp.LogicalPlan:
     """An operator with the keys among its own, and among its columns."""
     match plan:
         case lp.Aggregate():
-            return replace(plan, keys=(*(lp.Assign(k, k) for k in keys), *plan.keys))
+            own, count = tuple(lp.Assign(k, k) for k in keys), len(keys)
+            sets = tuple((*range(count), *(i + count for i in s)) for s in plan.sets)
+            return replace(plan, keys=own + plan.keys, sets=sets)
         case lp.DistinctOn():
             return replace(plan, on=(*keys, *plan.on))
         case _:

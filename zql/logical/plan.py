@@ -86,6 +86,33 @@ class BatchInput(Node):
 
 
 @node
+class SharedRows(Node):
+    """The rows of a table that `Shared` names; `sources` are the names that it has for the columns.
+
+    Their order is open.
+    """
+
+    table: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@node
+class Shared(Node):
+    """A statement, and tables that are computed once for all their uses in it. Only in stages.
+
+    A table may use those before it.
+    """
+
+    input: LogicalPlan
+    tables: tuple[tuple[str, LogicalPlan], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
 class TableFunction(Node):
     """`range(10)`, `unnest(..)`: a table function of DuckDB that reads no file. `sources` are the
     names DuckDB gives.
@@ -131,11 +158,16 @@ class Project(Node):
 
 @node
 class Aggregate(Node):
-    """Groups; keys first. No key: one row. Order is open."""
+    """Groups; keys first. No key: one row. Order is open.
+
+    With `sets` the rows are grouped once for each, by the keys of these numbers; the other keys are
+    NULL then. The keys are columns of the input in that case.
+    """
 
     input: LogicalPlan
     keys: tuple[Assign, ...]
     aggregates: tuple[Assign, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -325,6 +357,27 @@ class Query(Node):
 
 
 @node
+class Check(Node):
+    """Every row passes for which `condition`, a column of the input, is TRUE; any other fails.
+
+    The error says the `text` of the condition and the values of `payload`. `number` tells apart
+    the checks of a statement. A `kept` one is computed on all rows before any of them goes on.
+    """
+
+    input: LogicalPlan
+    condition: Column
+    payload: tuple[Column, ...]
+    text: str
+    number: int
+    kept: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@node
 class Finish(Node):
     """Rows computed and dropped; with a `counter` their number goes into the run's report."""
 
@@ -397,6 +450,8 @@ LogicalPlan = (
     | MemoryScan
     | StageResult
     | BatchInput
+    | SharedRows
+    | Shared
     | TableFunction
     | Values
     | Filter
@@ -411,6 +466,7 @@ LogicalPlan = (
     | Unnest
     | Apply
     | MapRows
+    | Check
     | Write
     | Query
     | Finish

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
+from zql.optimizer.rules.check_every_row import check_every_row
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.merge_projections import merge_projections
@@ -41,6 +42,7 @@ BATCHES = (
     Batch("prune", (prune_columns, merge_projections)),
     # The rules before it move operators; which of them then sees an order is known here.
     Batch("order", (keep_row_order,), passes=1, required=True),
+    Batch("checks", (check_every_row,), passes=1, required=True),
 )
 
 RULES = {rule.__name__: rule for batch in BATCHES if not batch.required for rule in batch.rules}

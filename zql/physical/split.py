@@ -109,7 +109,11 @@ class _Splitter:
                 return self.python(plan)
             case lp.CommonRows():
                 return _Native(replace(self.common[plan.number], columns=plan.columns))
-            case lp.Filter() | lp.Project() | lp.Unnest() if not _sees_other_rows(plan):
+            case lp.Check(kept=True):
+                return _Native(self.kept(self.build(replace(plan, kept=False))))
+            case lp.Filter() | lp.Project() | lp.Unnest() | lp.Check() if not _sees_other_rows(
+                plan
+            ):
                 below = self.build(plan.input)
                 if isinstance(below, _Tasks):
                     own = self.subqueries(plan, inline=False)
@@ -179,7 +183,7 @@ def _map_inputs(
     return map_children(plan, visit)
 
 
-def _sees_other_rows(plan: lp.Filter | lp.Project | lp.Unnest) -> bool:
+def _sees_other_rows(plan: lp.Filter | lp.Project | lp.Unnest | lp.Check) -> bool:
     own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
     return any(has_window(node) for node in own)
 
@@ -190,7 +194,7 @@ def is_row_local(plan: lp.LogicalPlan) -> bool:
 
 
 def _source(plan: lp.LogicalPlan) -> lp.Scan | lp.StageResult | None:
-    while isinstance(plan, lp.Filter | lp.Project | lp.Unnest):
+    while isinstance(plan, lp.Filter | lp.Project | lp.Unnest | lp.Check):
         own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
         if any(has_window(n) or has_subquery(n) for n in own):
             return None

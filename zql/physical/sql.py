@@ -8,16 +8,21 @@ sees its input and nothing else, and the text stays short enough to read in EXPL
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from zql.errors import InternalError
+from zql.expr import expression as ex
 from zql.expr.expression import Column
 from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
+from zql.physical.volatile_values import volatile_values_first
 from zql.tree import Node
+
+ASSERT_MARK = "zql assertion "
+"""How DuckDB's message of a failed `Check` begins; its number and values follow."""
 
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
 
@@ -28,7 +33,11 @@ def render(plan: Node, sources: Mapping[Node, str]) -> str:
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
     columns come out in the plan's order under those names.
     """
-    return _Renderer(sources).select(plan).text()
+    renderer = _Renderer(sources)
+    if not isinstance(plan, lp.Shared):
+        return renderer.select(plan).text()
+    tables = (f"{name} AS (\n{renderer.select(table).text()}\n)" for name, table in plan.tables)
+    return "WITH " + ",\n".join(tables) + "\n" + renderer.select(plan.input).text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +131,15 @@ def _(p: lp.Scan, r: _Renderer) -> _Select:
 
 
 @_select.register
+def _(p: lp.SharedRows, _r: _Renderer) -> _Select:
+    names = ((quote_identifier(s), c) for s, c in zip(p.sources, p.columns, strict=True))
+    items = tuple(
+        s if s == (own := quote_identifier(c.name)) else f"{s} AS {own}" for s, c in names
+    )
+    return _Select(p.table, p.columns, items, level=_SELECT)
+
+
+@_select.register
 def _(p: lp.TableFunction, r: _Renderer) -> _Select:
     args = ", ".join(r.sql(a) for a in p.args)
     items = tuple(
@@ -159,11 +177,18 @@ def _(p: lp.Project, r: _Renderer) -> _Select:
 
 @_select.register
 def _(p: lp.Aggregate, r: _Renderer) -> _Select:
+    p = volatile_values_first(p)
     below = r.below(p.input, _SELECT)
     items = r.assigns(p.keys + p.aggregates)
     # Keys are grouped by position: a key's text may not be repeated (it could be volatile).
-    tail = "GROUP BY " + ", ".join(str(i + 1) for i in range(len(p.keys))) if p.keys else ""
+    tail = f"GROUP BY {_places(range(len(p.keys)))}" if p.keys else ""
+    if p.sets:
+        tail = f"GROUP BY GROUPING SETS ({', '.join(f'({_places(s)})' for s in p.sets)})"
     return replace(below, items=items, columns=p.columns, tail=tail, level=_DISTINCT)
+
+
+def _places(numbers: Iterable[int]) -> str:
+    return ", ".join(str(i + 1) for i in numbers)
 
 
 @_select.register
@@ -270,6 +295,19 @@ def _position_sql(p: lp.Unnest, items: str) -> str:
     if p.outer:
         numbers = f"CASE WHEN len({items}) > 0 THEN {numbers} ELSE [NULL] END"
     return f", unnest({numbers}) AS {quote_identifier(p.position.name)}"
+
+
+@_select.register
+def _(p: lp.Check, r: _Renderer) -> _Select:
+    values = [ex.Cast(column, "VARCHAR") for column in p.payload]
+    said: ex.Expr = ex.Literal(f"{ASSERT_MARK}{p.number} ")
+    for i, value in enumerate(values):
+        known = ex.Call(("coalesce",), (value, ex.Literal("NULL")))
+        said = ex.Binary("||", said, known)
+        said = ex.Binary("||", said, ex.Literal(" ")) if i + 1 < len(values) else said
+    failed = ex.Call(("error",), (said,))
+    passes = ex.Case(None, ((p.condition, ex.Literal(True)),), failed)
+    return _select(lp.Filter(p.input, passes), r)
 
 
 @_select.register

@@ -8,7 +8,7 @@ from typing import Any
 
 from zql.errors import StorageError, UsageError
 from zql.schema import Field, InputFile, Schema
-from zql.storage import hive, listing, registry, scan
+from zql.storage import hive, listing, manifest, registry, scan
 from zql.storage import options as option_names
 from zql.storage.format import Format, ReadColumn, SqlEngine
 from zql.tree import node
@@ -69,8 +69,8 @@ def open_dataset(
     suffixes = registry.suffixes([chosen] if chosen else registry.FORMATS)
     inputs = listing.expand(paths, suffixes=suffixes, storage_options=storage_options)
     # `read_csv` on files that are all .tsv takes the tab; its options are the same.
-    told = {registry.format_of(f.path) for f in inputs}
-    if chosen is None or (chosen.name == "csv" and told == {registry.by_name("tsv")}):
+    suffixed = {registry.format_of(f.path) for f in inputs}
+    if chosen is None or (chosen.name == "csv" and suffixed == {registry.by_name("tsv")}):
         chosen = registry.format_of_all(inputs)
     options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
     quick = chosen.sample(inputs, options, columns) if provisional and columns else None
@@ -92,6 +92,11 @@ def open_dataset(
         if not quick.verified:
             options["sampled"] = tuple(quick.types)
             options |= {"absent": quick.absent, "as_json": quick.as_json}
+    if manifest.may_tell_more(schema.fields, inputs, given):
+        known = manifest.columns_without_rows(inputs, engine, storage_options or {})
+        wanted = None if columns is None else {name.casefold() for name in columns}
+        told = tuple(f for f in known if wanted is None or f.name.casefold() in wanted)
+        schema = Schema(told) if known else schema
     schema = Schema(schema.fields + _asked(options, schema))
     folders = Schema()
     if options.get("hive_partitioning", True):

@@ -1,7 +1,7 @@
-"""Expressions as canonical text: the fewest parentheses, keywords in capitals.
+"""Expressions as documents: the fewest parentheses, keywords in capitals.
 
-Nodes are printed from the leaves up, each from the texts of its children: no recursion, so depth
-does not matter. `parse(print(x)) == x` for whatever the parser can make.
+Nodes are printed from the leaves up, each from the documents of its children: no recursion, so
+depth does not matter. `parse(print(x)) == x` for whatever the parser can make.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from zql.expr import expression as ex
+from zql.syntax import ast
 from zql.syntax.keywords import is_keyword
+from zql.syntax.layout import LINE, Doc, block, group, indent, items_of, join
 from zql.syntax.names import identifier_text
 from zql.tree import Node
 
 N = TypeVar("N", bound=Node)
 
 # Levels of binding, tightest first; they are the numbers of the grammar's layers.
-POSTFIX, ZONE, UNARY, POWER, PRODUCT, SUM, SYMBOL, RANGE, COMPARISON, IS, NOT, AND, OR = range(
-    1, 14
-)
+# (`x::type` is a postfix, but nothing like `[1]` may follow its type.)
+POSTFIX, CAST_SIGN, ZONE, UNARY, POWER, PRODUCT, SUM = range(1, 8)
+SYMBOL, RANGE, COMPARISON, IS, NOT, AND, OR = range(8, 15)
 
 _BINARY = {
     **dict.fromkeys(("**", "^"), POWER),
@@ -45,7 +47,7 @@ def string_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def function_text(parts: tuple[str, ...]) -> str:
+def function_text(parts: tuple[str, ...], *, as_written: bool = False) -> str:
     """The name of a called function; a shouted one in lower case, as case means nothing there."""
     if len(parts) > 1:
         return path_text(parts)
@@ -55,7 +57,7 @@ def function_text(parts: tuple[str, ...]) -> str:
     if name.lower() in _FORMS:
         return f'"{name}"'
     text = identifier_text(name)
-    return text.lower() if text == name and name.isupper() else text
+    return text.lower() if text == name and name.isupper() and not as_written else text
 
 
 def path_text(parts: tuple[str, ...]) -> str:
@@ -85,64 +87,108 @@ def level(node: Node) -> int:
 
 
 class Texts:
-    """The texts of the nodes printed so far."""
+    """The documents of the nodes printed so far.
 
-    def __init__(self) -> None:
-        self._by_node: dict[int, str] = {}
+    `as_written` keeps what the tree knows of the author's spelling: parentheses around operands,
+    `::`, the case of functions. Without it the text is canonical.
+    """
+
+    def __init__(self, *, as_written: bool = False) -> None:
+        self.as_written = as_written
+        self._by_node: dict[int, Doc] = {}
+        self._chains: dict[int, tuple[Doc, Doc]] = {}
 
     def add(self, node: Node) -> None:
         """Print a node whose children have been printed."""
         self._by_node[id(node)] = RENDERERS[type(node)](node, self)
 
-    def __call__(self, node: Node, loosest: int = OR) -> str:
-        """The text of a node, in parentheses when it binds more loosely than asked."""
-        text = self._by_node[id(node)]
-        return f"({text})" if level(node) > loosest else text
+    def __call__(self, node: Node, loosest: int = OR) -> Doc:
+        """The document of a node, in parentheses when it binds more loosely than asked."""
+        doc = self._by_node[id(node)]
+        if not self._is_wrapped(node, loosest):
+            return doc
+        first, rest = self._chains.get(id(node), (doc, ""))
+        return block("(", (first, rest), ")")
 
-    def list(self, nodes: Iterable[Node]) -> str:
-        """Texts with commas between."""
-        return ", ".join([self(node) for node in nodes])
+    def _is_wrapped(self, node: Node, loosest: int) -> bool:
+        own = level(node)
+        if self.as_written and isinstance(node, ex.Expr):
+            if isinstance(node, ex.Cast) and node.sign:
+                own = CAST_SIGN
+            if node.parenthesized and own > POSTFIX and loosest < OR:
+                return True
+        return own > loosest
+
+    def chain(self, node: Node, first: Doc, rest: Doc) -> Doc:
+        """Operands behind each other; what a longer chain makes of them is up to that one."""
+        self._chains[id(node)] = first, rest
+        return group(first, indent(rest))
+
+    def links(self, node: Node, loosest: int = OR) -> tuple[Doc, Doc]:
+        """The first link of a chain and the others, or all of what is no chain and nothing."""
+        if id(node) in self._chains and not self._is_wrapped(node, loosest):
+            return self._chains[id(node)]
+        return self(node, loosest), ""
+
+    def list(self, nodes: Iterable[Node]) -> Doc:
+        """Documents with commas between."""
+        return join((",", LINE), [self(node) for node in nodes])
 
 
-Renderer = Callable[[Any, Texts], str]
+Renderer = Callable[[Any, Texts], Doc]
 RENDERERS: dict[type[Node], Renderer] = {}
 
 
-def renders(kind: type[N]) -> Callable[[Callable[[N, Texts], str]], Callable[[N, Texts], str]]:
+def renders(kind: type[N]) -> Callable[[Callable[[N, Texts], Doc]], Callable[[N, Texts], Doc]]:
     """Register what prints the nodes of a class."""
 
-    def register(function: Callable[[N, Texts], str]) -> Callable[[N, Texts], str]:
+    def register(function: Callable[[N, Texts], Doc]) -> Callable[[N, Texts], Doc]:
         RENDERERS[kind] = function
         return function
 
     return register
 
 
+def brackets(opening: str, content: Doc, closing: str) -> Doc:
+    """As `block`; nothing between them stays nothing."""
+    return block(opening, content, closing) if content else opening + closing
+
+
+def clause(words: Doc, content: Doc) -> Doc:
+    """A keyword and its list, which stands below when it does not fit."""
+    return group(words, indent(LINE, content))
+
+
+def first_character(doc: Doc) -> str:
+    """What the text of a document begins with."""
+    return next(item[0] for item in items_of(doc) if isinstance(item, str))
+
+
 # ---- names and literals ------------------------------------------------------------------------
 
 
 @renders(ex.Name)
-def _name(node: ex.Name, _: Texts) -> str:
+def _name(node: ex.Name, _: Texts) -> Doc:
     return path_text(node.parts)
 
 
 @renders(ex.Column)
-def _column(node: ex.Column, _: Texts) -> str:
+def _column(node: ex.Column, _: Texts) -> Doc:
     return identifier_text(node.name)
 
 
 @renders(ex.Variable)
-def _variable(node: ex.Variable, _: Texts) -> str:
+def _variable(node: ex.Variable, _: Texts) -> Doc:
     return identifier_text(node.name)
 
 
 @renders(ex.Parameter)
-def _parameter(node: ex.Parameter, _: Texts) -> str:
+def _parameter(node: ex.Parameter, _: Texts) -> Doc:
     return f"${node.name}"
 
 
 @renders(ex.Literal)
-def _literal(node: ex.Literal, _: Texts) -> str:
+def _literal(node: ex.Literal, _: Texts) -> Doc:
     value = node.value
     if isinstance(value, str) and node.type in _LITERAL_TYPES:
         return f"{_LITERAL_TYPES[node.type]} {string_text(value)}"
@@ -162,7 +208,7 @@ def _literal(node: ex.Literal, _: Texts) -> str:
 
 
 @renders(ex.Interval)
-def _interval(node: ex.Interval, of: Texts) -> str:
+def _interval(node: ex.Interval, of: Texts) -> Doc:
     plain = isinstance(node.value, ex.Parameter) or (
         isinstance(node.value, ex.Literal)
         and not node.value.type
@@ -170,230 +216,254 @@ def _interval(node: ex.Interval, of: Texts) -> str:
         and not isinstance(node.value.value, bool)
         and level(node.value) == POSTFIX
     )
-    value = of(node.value) if plain else f"({of(node.value)})"
-    return f"INTERVAL {value} {node.unit}".rstrip()
+    value = of(node.value) if plain else block("(", of(node.value), ")")
+    return ("INTERVAL ", value, f" {node.unit}" if node.unit else "")
 
 
 # ---- operators ---------------------------------------------------------------------------------
 
 
 @renders(ex.Unary)
-def _unary(node: ex.Unary, of: Texts) -> str:
+def _unary(node: ex.Unary, of: Texts) -> Doc:
     if node.op == "NOT":
-        return f"NOT {of(node.operand, NOT)}"
+        return ("NOT ", of(node.operand, NOT))
     operand = of(node.operand, UNARY)
     # Two minus signs would begin a comment.
-    return f"{node.op} {operand}" if operand[0] in "+-~" else f"{node.op}{operand}"
+    return (node.op + " " if first_character(operand) in "+-~" else node.op, operand)
 
 
 @renders(ex.Binary)
-def _binary(node: ex.Binary, of: Texts) -> str:
+def _binary(node: ex.Binary, of: Texts) -> Doc:
     own = level(node)
-    left = of(node.left, own - 1 if own == COMPARISON else own)
-    return f"{left} {node.op} {of(node.right, own - 1)}"
+    operator = (LINE, f"{node.op} ", of(node.right, own - 1))
+    if own == COMPARISON or level(node.left) != own:
+        return of.chain(node, of(node.left, own - 1 if own == COMPARISON else own), operator)
+    first, rest = of.links(node.left, own)
+    return of.chain(node, first, (rest, operator))
 
 
 @renders(ex.Logical)
-def _logical(node: ex.Logical, of: Texts) -> str:
+def _logical(node: ex.Logical, of: Texts) -> Doc:
     own = level(node)
-    return f" {node.op} ".join([of(operand, own - 1) for operand in node.operands])
+    first, *others = [of(operand, own - 1) for operand in node.operands]
+    return of.chain(node, first, tuple((LINE, f"{node.op} ", other) for other in others))
 
 
 @renders(ex.Is)
-def _is(node: ex.Is, of: Texts) -> str:
-    words = f"{of(node.operand, IS)} IS {'NOT ' if node.negated else ''}{node.test}"
-    return f"{words} FROM {of(node.other, COMPARISON)}" if node.other is not None else words
+def _is(node: ex.Is, of: Texts) -> Doc:
+    words = f" IS {'NOT ' if node.negated else ''}{node.test}"
+    if node.other is None:
+        return (of(node.operand, IS), words)
+    return (of(node.operand, IS), words, " FROM ", of(node.other, COMPARISON))
 
 
 @renders(ex.Like)
-def _like(node: ex.Like, of: Texts) -> str:
-    negation = "NOT " if node.negated else ""
-    text = f"{of(node.operand, SYMBOL)} {negation}{node.op} {of(node.pattern, SYMBOL)}"
-    return f"{text} ESCAPE {of(node.escape, SYMBOL)}" if node.escape is not None else text
+def _like(node: ex.Like, of: Texts) -> Doc:
+    words = f"{'NOT ' if node.negated else ''}{node.op} "
+    pattern: Doc = (LINE, words, of(node.pattern, SYMBOL))
+    if node.escape is not None:
+        pattern = (pattern, " ESCAPE ", of(node.escape, SYMBOL))
+    return group(of(node.operand, SYMBOL), indent(pattern))
 
 
 @renders(ex.Between)
-def _between(node: ex.Between, of: Texts) -> str:
-    word = "NOT BETWEEN" if node.negated else "BETWEEN"
-    bounds = f"{of(node.low, SYMBOL)} AND {of(node.high, SYMBOL)}"
-    return f"{of(node.operand, SYMBOL)} {word} {bounds}"
+def _between(node: ex.Between, of: Texts) -> Doc:
+    word = "NOT BETWEEN " if node.negated else "BETWEEN "
+    bounds = (LINE, word, of(node.low, SYMBOL), " AND ", of(node.high, SYMBOL))
+    return group(of(node.operand, SYMBOL), indent(bounds))
 
 
 @renders(ex.In)
-def _in(node: ex.In, of: Texts) -> str:
-    word = "NOT IN" if node.negated else "IN"
-    return f"{of(node.operand, SYMBOL)} {word} ({of.list(node.items)})"
+def _in(node: ex.In, of: Texts) -> Doc:
+    word = " NOT IN " if node.negated else " IN "
+    return (of(node.operand, SYMBOL), word, block("(", of.list(node.items), ")"))
 
 
 @renders(ex.Subquery)
-def _subquery(node: ex.Subquery, of: Texts) -> str:
-    query = f"({of(node.query)})"
+def _subquery(node: ex.Subquery, of: Texts) -> Doc:
+    query = block("(", of(node.query), ")")
     if node.kind == "EXISTS":
-        return f"EXISTS {query}"
+        return ("EXISTS ", query)
     if node.operand is None:
         return query
-    return f"{of(node.operand, SYMBOL)} {'NOT IN' if node.negated else 'IN'} {query}"
+    return (of(node.operand, SYMBOL), " NOT IN " if node.negated else " IN ", query)
 
 
 @renders(ex.Collate)
-def _collate(node: ex.Collate, of: Texts) -> str:
+def _collate(node: ex.Collate, of: Texts) -> Doc:
     name = identifier_text(node.collation, any_word=True)
-    return f"{of(node.operand, ZONE)} COLLATE {name}"
+    return (of(node.operand, ZONE), f" COLLATE {name}")
 
 
 @renders(ex.AtTimeZone)
-def _at_time_zone(node: ex.AtTimeZone, of: Texts) -> str:
-    return f"{of(node.operand, ZONE)} AT TIME ZONE {of(node.zone, POSTFIX)}"
+def _at_time_zone(node: ex.AtTimeZone, of: Texts) -> Doc:
+    return (of(node.operand, ZONE), " AT TIME ZONE ", of(node.zone, POSTFIX))
 
 
 # ---- forms -------------------------------------------------------------------------------------
 
 
 @renders(ex.Case)
-def _case(node: ex.Case, of: Texts) -> str:
-    parts = ["CASE"]
-    if node.operand is not None:
-        parts.append(of(node.operand))
-    parts += [f"WHEN {of(when)} THEN {of(then)}" for when, then in node.whens]
+def _case(node: ex.Case, of: Texts) -> Doc:
+    operand = (" ", of(node.operand)) if node.operand is not None else ""
+    arms: list[Doc] = [
+        (LINE, group("WHEN ", of(when), indent(LINE, "THEN ", of(then))))
+        for when, then in node.whens
+    ]
     if node.otherwise is not None:
-        parts.append(f"ELSE {of(node.otherwise)}")
-    return " ".join([*parts, "END"])
+        arms.append((LINE, "ELSE ", of(node.otherwise)))
+    return group("CASE", operand, indent(*arms), LINE, "END")
 
 
 @renders(ex.Cast)
-def _cast(node: ex.Cast, of: Texts) -> str:
-    return f"{'TRY_CAST' if node.safe else 'CAST'}({of(node.operand)} AS {node.type})"
+def _cast(node: ex.Cast, of: Texts) -> Doc:
+    if of.as_written and node.sign:
+        return (of(node.operand, CAST_SIGN), f"::{node.type}")
+    word = "TRY_CAST(" if node.safe else "CAST("
+    return block(word, (of(node.operand), f" AS {node.type}"), ")")
 
 
 @renders(ex.Try)
-def _try(node: ex.Try, of: Texts) -> str:
-    return f"TRY({of(node.operand)})"
+def _try(node: ex.Try, of: Texts) -> Doc:
+    return block("TRY(", of(node.operand), ")")
 
 
 @renders(ex.Extract)
-def _extract(node: ex.Extract, of: Texts) -> str:
-    return f"EXTRACT({identifier_text(node.part)} FROM {of(node.operand)})"
+def _extract(node: ex.Extract, of: Texts) -> Doc:
+    return block("EXTRACT(", (f"{identifier_text(node.part)} FROM ", of(node.operand)), ")")
 
 
 @renders(ex.Array)
-def _array(node: ex.Array, of: Texts) -> str:
-    return f"[{of.list(node.items)}]"
+def _array(node: ex.Array, of: Texts) -> Doc:
+    return brackets("[", of.list(node.items), "]")
 
 
 @renders(ex.Comprehension)
-def _comprehension(node: ex.Comprehension, of: Texts) -> str:
-    condition = f" IF {of(node.condition)}" if node.condition is not None else ""
-    variable = identifier_text(node.variable)
-    return f"[{of(node.element)} FOR {variable} IN {of(node.items)}{condition}]"
+def _comprehension(node: ex.Comprehension, of: Texts) -> Doc:
+    words = f"FOR {identifier_text(node.variable)} IN "
+    content: Doc = (of(node.element), LINE, words, of(node.items))
+    if node.condition is not None:
+        content = (content, LINE, "IF ", of(node.condition))
+    return block("[", content, "]")
 
 
 @renders(ex.Struct)
-def _struct(node: ex.Struct, of: Texts) -> str:
-    entries = [f"{identifier_text(key, any_word=True)}: {of(value)}" for key, value in node.entries]
-    return "{" + ", ".join(entries) + "}"
+def _struct(node: ex.Struct, of: Texts) -> Doc:
+    entries = [
+        (f"{identifier_text(key, any_word=True)}: ", of(value)) for key, value in node.entries
+    ]
+    return brackets("{", join((",", LINE), entries), "}")
 
 
 @renders(ex.Map)
-def _map(node: ex.Map, of: Texts) -> str:
-    return "MAP {" + ", ".join([f"{of(key)}: {of(value)}" for key, value in node.entries]) + "}"
+def _map(node: ex.Map, of: Texts) -> Doc:
+    entries = [(of(key), ": ", of(value)) for key, value in node.entries]
+    return brackets("MAP {", join((",", LINE), entries), "}")
 
 
 @renders(ex.Row)
-def _row(node: ex.Row, of: Texts) -> str:
-    return f"({of.list(node.items)})"
+def _row(node: ex.Row, of: Texts) -> Doc:
+    return block("(", of.list(node.items), ")")
 
 
 @renders(ex.GroupingSets)
-def _grouping_sets(node: ex.GroupingSets, of: Texts) -> str:
-    sets = [of(items[0]) if len(items) == 1 else f"({of.list(items)})" for items in node.sets]
-    return f"GROUPING SETS ({', '.join(sets)})"
+def _grouping_sets(node: ex.GroupingSets, of: Texts) -> Doc:
+    sets = [
+        of(items[0]) if len(items) == 1 else brackets("(", of.list(items), ")")
+        for items in node.sets
+    ]
+    return ("GROUPING SETS ", block("(", join((",", LINE), sets), ")"))
 
 
-def _receiver(node: ex.Expr, of: Texts) -> str:
+def _receiver(node: ex.Expr, of: Texts) -> Doc:
     """What a dot may follow: a bare name would be read as a longer name, a number as another."""
-    text = of(node, POSTFIX)
+    doc = of(node, POSTFIX)
     bare = isinstance(node, ex.Name | ex.Column | ex.Variable)
-    number = isinstance(node, ex.Literal) and text[0].isdecimal()
-    return f"({text})" if bare or number else text
+    number = isinstance(node, ex.Literal) and first_character(doc).isdecimal()
+    return block("(", doc, ")") if bare or number else doc
 
 
 @renders(ex.FieldAccess)
-def _field(node: ex.FieldAccess, of: Texts) -> str:
-    return f"{_receiver(node.operand, of)}.{identifier_text(node.field_name, any_word=True)}"
+def _field(node: ex.FieldAccess, of: Texts) -> Doc:
+    return (_receiver(node.operand, of), f".{identifier_text(node.field_name, any_word=True)}")
 
 
 @renders(ex.Index)
-def _index(node: ex.Index, of: Texts) -> str:
-    return f"{of(node.operand, POSTFIX)}[{of(node.index)}]"
+def _index(node: ex.Index, of: Texts) -> Doc:
+    return (of(node.operand, POSTFIX), block("[", of(node.index), "]"))
 
 
 @renders(ex.Slice)
-def _slice(node: ex.Slice, of: Texts) -> str:
+def _slice(node: ex.Slice, of: Texts) -> Doc:
     parts = [node.start, node.stop] + ([] if node.step is None else [node.step])
-    texts = [of(part) if part is not None else "" for part in parts]
+    docs = [of(part) if part is not None else "" for part in parts]
     # Spaces keep two colons from becoming the sign of a cast.
-    inside = " ".join([word for text in texts for word in (":", text) if word][1:])
-    return f"{of(node.operand, POSTFIX)}[{inside}]"
+    inside = join(" ", [word for doc in docs for word in (":", doc) if word][1:])
+    return (of(node.operand, POSTFIX), block("[", inside, "]"))
 
 
 # ---- calls and windows -------------------------------------------------------------------------
 
 
 @renders(ex.NamedArgument)
-def _named_argument(node: ex.NamedArgument, of: Texts) -> str:
-    return f"{identifier_text(node.name, any_word=True)} => {of(node.value)}"
+def _named_argument(node: ex.NamedArgument, of: Texts) -> Doc:
+    return (f"{identifier_text(node.name, any_word=True)} => ", of(node.value))
 
 
 @renders(ex.Lambda)
-def _lambda(node: ex.Lambda, of: Texts) -> str:
+def _lambda(node: ex.Lambda, of: Texts) -> Doc:
     parameters = ", ".join([identifier_text(name, any_word=True) for name in node.parameters])
-    return f"LAMBDA {parameters}: {of(node.body)}"
+    return (f"LAMBDA {parameters}: ", of(node.body))
 
 
 @renders(ex.Method)
-def _method(node: ex.Method, of: Texts) -> str:
+def _method(node: ex.Method, of: Texts) -> Doc:
     name = identifier_text(node.name, any_word=True)
-    return f"{_receiver(node.receiver, of)}.{name}({of.list(node.args)})"
+    return (_receiver(node.receiver, of), brackets(f".{name}(", of.list(node.args), ")"))
 
 
 @renders(ex.Call)
-def _call(node: ex.Call, of: Texts) -> str:
-    inside = "*" if node.star else ("DISTINCT " if node.distinct else "") + of.list(node.args)
+def _call(node: ex.Call, of: Texts) -> Doc:
+    inside: Doc = "*" if node.star else of.list(node.args)
+    if node.distinct:
+        inside = ("DISTINCT ", inside)
     if node.order:
-        inside += f" ORDER BY {of.list(node.order)}"
+        inside = (inside, LINE, clause("ORDER BY", of.list(node.order)))
     if node.ignore_nulls is not None:
-        inside += " IGNORE NULLS" if node.ignore_nulls else " RESPECT NULLS"
-    text = f"{function_text(node.name)}({inside})"
+        inside = (inside, " IGNORE NULLS" if node.ignore_nulls else " RESPECT NULLS")
+    name = function_text(node.name, as_written=of.as_written)
+    doc = brackets(f"{name}(", inside, ")")
     if node.within_group:
-        text += f" WITHIN GROUP (ORDER BY {of.list(node.within_group)})"
+        keys = clause("ORDER BY", of.list(node.within_group))
+        doc = (doc, " WITHIN GROUP ", block("(", keys, ")"))
     if node.filter is not None:
-        text += f" FILTER (WHERE {of(node.filter)})"
-    return f"{text} OVER {_over(node.window, of)}" if node.window is not None else text
+        doc = (doc, " FILTER ", block("(", ("WHERE ", of(node.filter)), ")"))
+    return (doc, " OVER ", _over(node.window, of)) if node.window is not None else doc
 
 
-def _over(window: ex.Window, of: Texts) -> str:
+def _over(window: ex.Window, of: Texts) -> Doc:
     if window.name and not (window.partition or window.order or window.frame):
         return identifier_text(window.name)
-    return f"({of(window)})"
+    return brackets("(", of(window), ")")
 
 
 @renders(ex.Window)
-def _window(node: ex.Window, of: Texts) -> str:
-    parts = []
+def _window(node: ex.Window, of: Texts) -> Doc:
+    parts: list[Doc] = []
     if node.name:
         parts.append(f'"{node.name}"' if is_keyword(node.name) else identifier_text(node.name))
     if node.partition:
-        parts.append(f"PARTITION BY {of.list(node.partition)}")
+        parts.append(clause("PARTITION BY", of.list(node.partition)))
     if node.order:
-        parts.append(f"ORDER BY {of.list(node.order)}")
+        parts.append(clause("ORDER BY", of.list(node.order)))
     if node.frame:
         parts.append(node.frame)
-    return " ".join(parts)
+    return join(LINE, parts)
 
 
 @renders(ex.SortKey)
-def _sort_key(node: ex.SortKey, of: Texts) -> str:
-    return of(node.expr) + (" DESC" if node.descending else "") + nulls_text(node.nulls_first)
+def _sort_key(node: ex.SortKey, of: Texts) -> Doc:
+    return (of(node.expr), (" DESC" if node.descending else "") + nulls_text(node.nulls_first))
 
 
 def nulls_text(nulls_first: bool | None) -> str:
@@ -407,27 +477,47 @@ def nulls_text(nulls_first: bool | None) -> str:
 
 
 @renders(ex.Columns)
-def _columns(node: ex.Columns, _: Texts) -> str:
+def _columns(node: ex.Columns, _: Texts) -> Doc:
     return f"COLUMNS({string_text(node.pattern)})"
 
 
 @renders(ex.Star)
-def _star(node: ex.Star, of: Texts) -> str:
+def _star(node: ex.Star, of: Texts) -> Doc:
     if node.qualifier is None:
-        text = "*"
+        doc: Doc = "*"
     elif isinstance(node.qualifier, ex.Name):
-        text = f"{of(node.qualifier)}.*"
+        doc = (of(node.qualifier), ".*")
     else:
-        text = f"{_receiver(node.qualifier, of)}.*"
+        doc = (_receiver(node.qualifier, of), ".*")
     if node.exclude:
-        text += f" EXCLUDE ({', '.join([column_text(n) for n in node.exclude])})"
+        doc = (doc, " EXCLUDE ", names_in_brackets([column_text(n) for n in node.exclude]))
     if node.replace:
-        pairs = [f"{of(expr)} AS {column_text(name)}" for expr, name in node.replace]
-        text += f" REPLACE ({', '.join(pairs)})"
+        pairs: list[Doc] = [(of(expr), f" AS {column_text(name)}") for expr, name in node.replace]
+        doc = (doc, " REPLACE ", block("(", join((",", LINE), pairs), ")"))
     if node.rename:
         names = [f"{column_text(old)} AS {column_text(new)}" for old, new in node.rename]
-        text += f" RENAME ({', '.join(names)})"
-    return text
+        doc = (doc, " RENAME ", names_in_brackets(names))
+    return doc
+
+
+def names_in_brackets(texts: Iterable[str]) -> Doc:
+    """`(a, b)`, broken between the names when it does not fit."""
+    return block("(", join((",", LINE), texts), ")")
+
+
+def any_name(name: ast.Identifier) -> str:
+    """A name where every word is one."""
+    return identifier_text(name.text, any_word=True)
+
+
+def as_alias(alias: ast.Identifier | None) -> str:
+    """` AS name`, or nothing."""
+    return f" AS {any_name(alias)}" if alias else ""
+
+
+def names(names: tuple[ast.Identifier, ...]) -> Doc:
+    """`(a, b)`, or nothing when there are none."""
+    return names_in_brackets([any_name(name) for name in names]) if names else ""
 
 
 def column_text(name: ex.Name) -> str:

@@ -239,12 +239,15 @@ class ExpressionActions(PlainActions, TypeActions):
     def cast(self, span: Span, operand: ex.Expr, type: str) -> ex.Expr:
         return ex.Cast(operand, type, span=span)
 
+    def cast_sign(self, span: Span, operand: ex.Expr, type: str) -> ex.Expr:
+        return ex.Cast(operand, type, sign=True, span=span)
+
     def field(self, span: Span, operand: ex.Expr, name: ast.Identifier) -> ex.Expr:
         return ex.FieldAccess(operand, name.text, span=span)
 
     def parenthesized(self, span: Span, inner: ex.Expr) -> ex.Expr:
         # `(a).b` is the field of a column, never the column of a table: not the path `a.b`.
-        return inner
+        return inner if inner.parenthesized else replace(inner, parenthesized=True)
 
     def row(self, span: Span, first: ex.Expr, rest: tuple[ex.Expr, ...]) -> ex.Expr:
         return ex.Row((first, *rest), span=span)

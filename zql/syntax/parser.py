@@ -60,7 +60,7 @@ def parse_leniently(source: Source) -> tuple[ast.Script, list[ParseError]]:
     tokens = tokenize(source)
     statements: list[ast.Statement] = []
     errors: list[ParseError] = []
-    for piece in _pieces(tokens):
+    for piece in pieces(tokens):
         try:
             statements.append(_parse(tokens, piece, "statement"))
         except ParseError as error:
@@ -92,7 +92,7 @@ def split_statements(source: Source) -> list[Span]:
     tokens = tokenize(source)
     semicolon = vocabulary().number["SEMICOLON"]
     spans = []
-    for piece in _pieces(tokens):
+    for piece in pieces(tokens):
         last = piece.last - 1
         if tokens.kinds[last] == semicolon:
             last -= 1
@@ -116,7 +116,7 @@ def is_complete(text: str) -> bool:
     if text[tokens.ends[-1] :].count("\n") < 2:
         return False
     tables = load()
-    last = list(_pieces(tokens))[-1]
+    last = list(pieces(tokens))[-1]
     kinds = [*tokens.kinds[last.first : last.last], END]
     try:
         states_after(tables, kinds, "statement")
@@ -175,7 +175,7 @@ def _is_only_a_name(tables: Tables, state: int) -> bool:
     )
 
 
-def _pieces(tokens: Tokens) -> Iterator[Piece]:
+def pieces(tokens: Tokens) -> Iterator[Piece]:
     """The statements, each with its `;`; no string or comment is ever cut."""
     semicolon = vocabulary().number["SEMICOLON"]
     first, number = 0, 0

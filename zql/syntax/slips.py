@@ -185,6 +185,8 @@ def _clauses(place: Place) -> ParseError | None:
     word = place.word()
     if not ({"PIPE", "SEMICOLON"} & place.expected.names) or not place.is_word:
         return None
+    if word in RESERVED and place.name(-1) == "COMMA" and _ends_item(place):
+        return _reserved(place)
     if word == "GROUP" and place.name(1) in ("BY", "AND"):
         return place.error(
             "S115", "GROUP BY belongs to AGGREGATE", "write |> AGGREGATE count(*) AS n GROUP BY key"
@@ -215,6 +217,11 @@ def _clauses(place: Place) -> ParseError | None:
         operator = "ORDER BY" if word == "ORDER" else word
         return place.error("S114", f'"|>" is missing before {operator}', f"write |> {operator}")
     return None
+
+
+def _ends_item(place: Place) -> bool:
+    """Whether nothing more of a list's item stands behind the word."""
+    return place.at + 1 >= place.last or place.name(1) in ("COMMA", "PIPE", "SEMICOLON", "AS")
 
 
 def _comparison(place: Place) -> ParseError | None:
@@ -258,6 +265,8 @@ def _strings(place: Place) -> ParseError | None:
 
 
 def _aliases(place: Place) -> ParseError | None:
+    if place.name(-1) in ("LEFT", "RIGHT") and place.expected.names == {"LPAR"}:
+        return _reserved(place, -1)  # a function is all that it can be
     if place.name() not in KEYWORDS or place.name() in ("AND", "OR", "NOT", "IN", "IS", "BY"):
         return None
     if {"AS", "IDENT"} <= place.expected.names and not place.expected.expression:
@@ -271,12 +280,18 @@ def _aliases(place: Place) -> ParseError | None:
         "LESSTHAN", "MORETHAN", "ASC", "DESC", "NOT_EQUAL", "STAR", "SLASH", "IN", "AND", "OR",
     )  # fmt: skip
     if place.name() in RESERVED and "IDENT" in place.expected and follows:
-        return place.error(
-            "S118",
-            f"{place.word()} is a reserved word",
-            f'in quotes it is a name: "{place.text()}"',
-        )
+        return _reserved(place)
     return None
+
+
+def _reserved(place: Place, offset: int = 0) -> ParseError:
+    span = place.tokens.span(place.at + offset)
+    return place.error(
+        "S118",
+        f"{place.word(offset)} is a reserved word",
+        f'in quotes it is a name: "{span.text}"',
+        span=span,
+    )
 
 
 def _planned(place: Place) -> ParseError | None:

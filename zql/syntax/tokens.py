@@ -76,7 +76,7 @@ def tokenize(source: Source) -> Tokens:
     text = source.text
     match, kinds, keyword = words.pattern.match, words.kinds, words.words.get
     ident = words.number["IDENT"]
-    at = _start_of_script(text)
+    at = start_of_script(text)
     size = len(text)
     while at < size:
         found = match(text, at)
@@ -98,7 +98,7 @@ def tokenize(source: Source) -> Tokens:
     return tokens
 
 
-def _start_of_script(text: str) -> int:
+def start_of_script(text: str) -> int:
     """Where the language begins: behind a byte order mark and a `#!` line."""
     at = 1 if text.startswith("\ufeff") else 0
     if text.startswith("#!", at):

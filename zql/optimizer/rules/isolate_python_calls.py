@@ -131,7 +131,7 @@ def _aggregate(node: lp.Aggregate, names: Names) -> lp.LogicalPlan:
     count = len(node.keys)
     keys = tuple(replace(a, expr=e) for a, e in zip(node.keys, exprs[:count], strict=True))
     rest = tuple(replace(a, expr=e) for a, e in zip(aggregates, exprs[count:], strict=True))
-    plan: lp.LogicalPlan = lp.Aggregate(inner, keys, rest)
+    plan: lp.LogicalPlan = replace(node, input=inner, keys=keys, aggregates=rest)
     if any(not isinstance(a.expr, ex.Column) for a in above):
         plan, values = extract(plan, tuple(a.expr for a in above), names)
         passed = tuple(lp.Assign(k.column, k.column) for k in node.keys)

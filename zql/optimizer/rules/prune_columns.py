@@ -22,7 +22,9 @@ def prune_columns(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     return _prune(plan, frozenset(c.name for c in plan.columns))
 
 
-def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
+def _prune(  # noqa: C901 - one case for each operator
+    plan: lp.LogicalPlan, wanted: Wanted
+) -> lp.LogicalPlan:
     match plan:
         case lp.Scan():
             return _scan(plan, wanted)
@@ -42,6 +44,8 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return _with_input(plan, wanted | _used(plan.on) | _used(plan.order))
         case lp.Unnest():
             return _with_input(plan, wanted | columns_of(plan.list))
+        case lp.Check():
+            return _with_input(plan, wanted | _used((plan.condition, *plan.payload)))
         case lp.Limit():
             return _with_input(plan, wanted)
         case lp.Aggregate():
@@ -59,6 +63,8 @@ def _prune(plan: lp.LogicalPlan, wanted: Wanted) -> lp.LogicalPlan:
             return plan if kept == plan.columns else replace(plan, columns=kept)
         case lp.Program():
             return _program(plan)
+        case lp.Shared() | lp.SharedRows():
+            return plan  # of stages, where nothing is pruned any more
         case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput():
             return plan
 
