@@ -117,7 +117,7 @@ class WriteRun:
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
-        types = (column.type for column in columns_of(stage))
+        types = (c.type for c in columns_of(stage) if c != self._sink.shard)
         self._columns = list(zip(self._sink.names, types, strict=True))
         try:
             python = is_python(stage)
