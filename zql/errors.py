@@ -47,6 +47,8 @@ class ZqlError(Exception):
         self.hint = hint
         self.notes = notes
         self.candidates = candidates
+        self.suspects: tuple[Span, ...] = ()
+        """Places of which one is meant, when it cannot be told which."""
         self.statement: int | None = None
         self.operator: str | None = None
 

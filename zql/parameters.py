@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from zql.errors import ErrorList, ParameterError, ZqlError, did_you_mean, nearest
+from zql.execution.wording import with_type_names
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, kind_of
@@ -139,7 +140,7 @@ def declare(
             f"${name} is {type_}: {shown} does not fit",
             code="A503",
             span=statement.name.span,
-            notes=(problem.message.split("\n")[0],),
+            notes=(with_type_names(problem.message.split("\n")[0]),),
         ) from None
     if not isinstance(value, ex.Literal) or value.type:
         return cast

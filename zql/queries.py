@@ -26,7 +26,7 @@ class Planner(Protocol):
 
     def print_rows(self, plan: lp.Query | lp.Program) -> None: ...
 
-    def describe_plan(self, plan: lp.Root, level: str) -> str: ...
+    def explain_query(self, query: Query, level: str, format: str) -> str: ...
 
     def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query: ...
 
@@ -176,9 +176,13 @@ class Query(_Rows):
         """The query with more operators behind it: `q.then("|> WHERE n > 1")`."""
         return self._session.then(self, text, params)
 
-    def explain(self, level: str = "stages") -> str:
-        """The plan as text; `level` is `logical`, `trace` or `stages`."""
-        return self._session.describe_plan(self._plan, level.upper())
+    def explain(self, level: str = "stages", format: str = "text") -> str:
+        """The query's plan.
+
+        `level` is `syntax`, `logical`, `trace`, `stages` or `analyze` (which runs the query and
+        throws its rows away), `format` is `text`, `json` or `mermaid`.
+        """
+        return self._session.explain_query(self, level, format)
 
     def show(self, n: int = 20) -> None:
         """Prints the first `n` rows as a table."""

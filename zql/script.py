@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -21,6 +22,7 @@ from zql.errors import (
 )
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
+from zql.explain.explanation import Explanation, syntax
 from zql.logical import plan as lp
 from zql.logical.binder import bind
 from zql.logical.catalog import ObjectTable
@@ -33,6 +35,8 @@ from zql.shared_views import SharedView, SharedViews, writers_of
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
+from zql.syntax.printer import print_query
+from zql.syntax.whereabouts import first_line, operator_at
 from zql.tree import rewrite_down, walk
 
 if TYPE_CHECKING:
@@ -42,6 +46,10 @@ if TYPE_CHECKING:
 
 RECURSION_LIMIT = 20_000
 """Frames for walking plans; the parser's limits on depth keep their number far below."""
+
+
+_OUTPUT_CODES = frozenset({"R727", "R751", "R752", "R753"})
+"""What can be wrong with an output: such an error points at WRITE."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Compiled:
     optimized: lp.Root
     trace: tuple[Rewrite, ...]
     stages: PhysicalPlan
+    unfused: PhysicalPlan
 
 
 class Host(Planner, Protocol):
@@ -76,6 +85,8 @@ class Host(Planner, Protocol):
     def runner(self) -> Runner: ...
 
     def compile(self, plan: lp.Root) -> Compiled: ...
+
+    def explanation(self, plan: lp.Root, level: str) -> Explanation: ...
 
     def set(self, name: str, value: Any) -> None: ...
 
@@ -131,6 +142,7 @@ class ScriptRun:
         try:
             check_names(self.script, params, self.declarations)
         except ZqlError as error:
+            _number(error, self.script)
             if not lenient:
                 raise
             self.parameter_errors = error.errors if isinstance(error, ErrorList) else [error]
@@ -151,7 +163,11 @@ class ScriptRun:
             case ast.CreateTable():
                 yield from self.outputs(number, statement, _stored(statement))
             case ast.Explain():
-                yield StatementResult("text", number, text=self.explain(statement))
+                yield StatementResult(
+                    "text",
+                    number,
+                    text=self.explain(statement.query, statement.level).shown(statement.format),
+                )
             case ast.Describe():
                 plan = self.bind(statement.query, remember=False)
                 yield StatementResult("text", number, text=describe(plan))
@@ -265,8 +281,12 @@ class ScriptRun:
 
     def run_plan(self, plan: lp.Root) -> tuple[RunReport, list[RowStream]]:
         stages = self.session.compile(plan).stages
-        with _call_places(stages):
-            done = self.session.runner().outputs(stages)
+        try:
+            with _call_places(stages):
+                done = self.session.runner().outputs(stages)
+        except ZqlError as error:
+            _point_at_output(error, plan)
+            raise
         self.declare_tables(plan)
         return done
 
@@ -304,28 +324,26 @@ class ScriptRun:
         else:
             self.declare(statement)
 
-    def explained(self, level: str) -> Iterator[str]:
+    def explained(self, level: str) -> Iterator[Explanation]:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, _QUERIES):
-                    if _writes(statement):
+                    if _writes(statement) and level != "SYNTAX":
                         yield from self.explained_views(number, level)
                         with self.sharing.read(number, self.declarations):
-                            plan = self.bind(_stored(statement))
+                            yield self.explain(_stored(statement), level)
                     else:
-                        plan = self.bind(_stored(statement))
-                    self.declare_tables(plan)
-                    yield self.session.describe_plan(plan, level)
+                        yield self.explain(_stored(statement), level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
 
-    def explained_views(self, number: int, level: str) -> Iterator[str]:
+    def explained_views(self, number: int, level: str) -> Iterator[Explanation]:
         for view in self.shared_views(number):
             *first, last = map(str, view.readers)
             head = f"The view {view.name} is computed once, for statements {', '.join(first)}"
-            yield f"{head} and {last}:\n" + self.session.describe_plan(view.plan, level)
+            yield self.session.explanation(view.plan, level).titled(f"{head} and {last}")
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
@@ -364,13 +382,20 @@ class ScriptRun:
             self.session.declarations.views["_"] = last
         return plan
 
-    def explain(self, statement: ast.Explain) -> str:
-        if statement.level == "SYNTAX":
-            from zql.syntax.printer import print_query
-
-            return print_query(statement.query)
-        plan = self.bind(statement.query, remember=False)
-        return self.session.describe_plan(plan, statement.level)
+    def explain(self, query: ast.Query, level: str) -> Explanation:
+        """A query at a level; for ANALYZE it is run, outputs and all."""
+        if level == "SYNTAX":
+            return syntax(print_query(query))
+        plan = self.bind(query, remember=False)
+        try:
+            with _call_places(self.session.compile(plan).stages):
+                found = self.session.explanation(plan, level)
+        except ZqlError as error:
+            _point_at_output(error, plan)
+            raise
+        if self.checking or level == "ANALYZE":
+            self.declare_tables(plan)
+        return found
 
     def declare(self, statement: ast.Statement) -> None:
         declarations = self.declarations
@@ -388,7 +413,7 @@ class ScriptRun:
                         f'two imports are called "{alias}"',
                         code="N217",
                         span=statement.span,
-                        hint=f"IMPORT PYTHON .. AS another_{alias}",
+                        hint="say how this one is to be called: IMPORT PYTHON .. AS name",
                     )
                 self.imported.add(alias)
                 declarations.modules[alias] = context.at(
@@ -415,12 +440,23 @@ class ScriptRun:
                 f'the {kind} "{name}" is there already',
                 code="N217",
                 span=statement.name.span,
-                hint="CREATE OR REPLACE TEMP VIEW" if kind == "view" else "take another name",
+                hint="write CREATE OR REPLACE TEMP VIEW, or give it another name"
+                if kind == "view"
+                else "take another name",
             )
         # Bound as it will be where it is read: inside another query.
         inner = ast.QuerySource(statement.query, span=statement.query.span)
         bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
         self.declarations.views[name] = statement
+
+
+def _number(error: ZqlError, script: ast.Script) -> None:
+    """Tells of each error in which statement its place is."""
+    for each in error.errors if isinstance(error, ErrorList) else [error]:
+        for number, statement in enumerate(script.statements, 1):
+            around = statement.span
+            if each.span and around and around.start <= each.span.start < around.end:
+                _placed(each, number, statement)
 
 
 def _spelled_out(query: ast.Query, before: ast.Query) -> ast.Query:
@@ -443,7 +479,12 @@ def _is_table(value: Any) -> bool:
 
 
 def _no_query(query: ast.Query, _outer: object) -> Any:
-    raise BindError("a subquery cannot stand here", code="P409", span=query.span)
+    raise BindError(
+        "a subquery cannot stand here: nothing has been read yet",
+        code="P409",
+        span=query.span,
+        hint="use the subquery where the value is needed, or hand the value in as a parameter",
+    )
 
 
 def _module_name(statement: ast.ImportPython) -> str:
@@ -456,8 +497,32 @@ def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
     """The error with its statement's number, and the statement's place when it has no other."""
     for each in error.errors if isinstance(error, ErrorList) else [error]:
         each.statement = each.statement or number
-        each.span = each.span or _first_line(statement.span)
+        if each.span is None and each.suspects:
+            each.span, *others = each.suspects
+            each.label = "here, or in one of the places below"
+            each.notes += (_places(others),)
+        if each.span is None and statement.span is not None:
+            each.span = first_line(statement.span)
+        if each.span is not None and each.operator is None:
+            each.operator = operator_at(statement, each.span)
     return error
+
+
+def _point_at_output(error: ZqlError, plan: lp.Root) -> None:
+    """Gives an error about an output the place of its WRITE."""
+    writes = [o for o in lp.outputs_of(plan) if isinstance(o, lp.Write) and o.span is not None]
+    named = [w for w in writes if w.uri in error.message] or writes
+    if error.code in _OUTPUT_CODES and error.span is None and named and named[0].span is not None:
+        error.span = first_line(named[0].span)
+
+
+_MOST_PLACES = 4
+
+
+def _places(spans: Sequence[Span]) -> str:
+    """The note that lists where else a failure may have been."""
+    shown = [f"{s.text} (line {s.line})" for s in spans[:_MOST_PLACES] if "\n" not in s.text]
+    return f"or {', '.join([*shown, '..'] if spans[_MOST_PLACES:] else shown)}"
 
 
 def _declared(statement: ast.Statement) -> set[str]:
@@ -511,8 +576,9 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
     except UdfError as error:
         for node in walk(plan):
             if isinstance(node, lp.PythonColumn | lp.MapRows) and node.span and not error.span:
-                name = node.function.name
-                error.span = node.span if error.message.startswith(f"{name} ") else None
+                name = re.escape(node.function.name)
+                named = re.match(rf"{name} |.*, while it called {name}\Z", error.message)
+                error.span = node.span if named else None
         raise
     except RunError as error:
         if error.code == "R760" and error.span is None:
@@ -520,12 +586,6 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
             said = error.message.removeprefix("assertion failed: ")
             error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
-
-
-def _first_line(span: Span | None) -> Span | None:
-    if span is None:
-        return None
-    return Span(span.source, span.start, span.start + len(span.text.split("\n")[0]))
 
 
 def describe(plan: lp.Root) -> str:

@@ -19,13 +19,25 @@ from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
 from zql.execution.stored import StoredTables
-from zql.explain import explain_logical, explain_stages, explain_trace
+from zql.explain.explanation import (
+    FORMATS,
+    LEVELS,
+    Explanation,
+    all_shown,
+    checked,
+    logical,
+    stages,
+    syntax,
+    trace,
+)
+from zql.explain.notes import notes_of
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
+from zql.physical.plan import Collect, Drop, PhysicalPlan
 from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
@@ -33,6 +45,8 @@ from zql.script import Compiled, ScriptRun, StatementResult
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source
 from zql.syntax import ast
+from zql.syntax.parser import parse_script
+from zql.syntax.printer import print_statement
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -230,11 +244,30 @@ class Session:
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
-        level: str = "STAGES",
+        level: str = "stages",
+        format: str = "text",
     ) -> str:
-        """The plans of a script's queries. Raises `ZqlError`."""
-        script = ScriptRun(self, source, dict(params or {}), base_dir, None, checking=True)
-        return "\n\n".join(script.explained(level))
+        """The plans of a script's queries: a level and a format of `zql explain`.
+
+        Level `analyze` runs the script. Raises `ZqlError`.
+        """
+        form = checked("format", format, FORMATS)
+        found = self.explanations(source, params, base_dir=base_dir, level=level)
+        return all_shown(found, form)
+
+    def explanations(
+        self,
+        source: Source,
+        params: Mapping[str, Any] | None = None,
+        *,
+        base_dir: str | None = None,
+        level: str = "stages",
+    ) -> list[Explanation]:
+        """Each query of a script at a level, as text and as data. Raises `ZqlError`."""
+        wanted = checked("level", level, LEVELS)
+        runs = wanted == "ANALYZE"
+        script = ScriptRun(self, source, dict(params or {}), base_dir, None, checking=not runs)
+        return list(script.explained(wanted))
 
     def dry_run(
         self,
@@ -287,10 +320,10 @@ class Session:
 
     def open_rows(self, plan: lp.Query | lp.Program) -> RowStream:
         """Runs a bound query; its rows as a stream."""
-        stages = self.compile(plan).stages
-        if len(stages.outputs) == 1:
-            return self.runner().collect(stages)
-        _, (rows,) = self.runner().outputs(stages)
+        compiled = self.compile(plan).stages
+        if len(compiled.outputs) == 1:
+            return self.runner().collect(compiled)
+        _, (rows,) = self.runner().outputs(compiled)
         return rows
 
     def print_rows(self, plan: lp.Query | lp.Program) -> None:
@@ -304,30 +337,50 @@ class Session:
         finally:
             rows.close()
 
-    def describe_plan(self, plan: lp.Root, level: str) -> str:
-        """The plan as text at a level: LOGICAL, TRACE or STAGES."""
+    def explanation(self, plan: lp.Root, level: str) -> Explanation:
+        """A bound statement at one of LEVELS but SYNTAX; for ANALYZE it is run."""
         compiled = self.compile(plan)
         if level == "LOGICAL":
-            return explain_logical(compiled.bound)
+            return logical(compiled.bound)
         if level == "TRACE":
-            return explain_trace(compiled.bound, compiled.trace)
-        if level == "STAGES":
-            return explain_stages(compiled.stages)
-        raise UsageError(
-            f'unknown level "{level.lower()}"', code="U604", hint="levels: logical, trace, stages"
+            return trace(compiled.bound, compiled.trace)
+        report = self.measured(compiled.stages) if level == "ANALYZE" else None
+        notes = notes_of(
+            compiled.bound,
+            compiled.trace,
+            compiled.optimized,
+            compiled.stages,
+            compiled.unfused,
+            self.disabled,
         )
+        return stages(compiled.stages, notes, report)
+
+    def measured(self, plan: PhysicalPlan) -> RunReport:
+        """Runs a plan for its figures: outputs are written, rows for the caller thrown away."""
+        dropped = tuple(
+            replace(stage, sink=Drop()) if isinstance(stage.sink, Collect) else stage
+            for stage in plan.stages
+        )
+        return self.runner().run(replace(plan, stages=dropped), measured=True)
+
+    def explain_query(self, query: Query, level: str, format: str) -> str:
+        """A query's plans; see `Query.explain`."""
+        wanted, form = checked("level", level, LEVELS), checked("format", format, FORMATS)
+        if wanted == "SYNTAX":
+            last = parse_script(Source("<query>", query.text)).statements[-1]
+            return syntax(print_statement(last)).shown(form)
+        return self.explanation(query._plan, wanted).shown(form)  # noqa: SLF001 - its session
 
     def compile(self, plan: lp.Root) -> Compiled:
         """A bound plan, optimized and cut into stages."""
-        optimized, trace = optimize(plan, self.disabled)
+        optimized, rewrites = optimize(plan, self.disabled)
         if not isinstance(optimized, lp.Root):
             raise TypeError(optimized)
-        stages = split(optimized)
-        if fuse_steps.__name__ not in self.disabled:
-            stages = fuse_steps(stages)
+        unfused = split(optimized)
+        stages = fuse_steps(unfused) if fuse_steps.__name__ not in self.disabled else unfused
         if share_groups.__name__ not in self.disabled:
             stages = share_groups(stages)
-        return Compiled(plan, optimized, trace, stages)
+        return Compiled(plan, optimized, rewrites, stages, unfused)
 
     def catalog(
         self,

@@ -65,6 +65,9 @@ class SharedViews:
     @contextmanager
     def read(self, number: int, declarations: Declarations) -> Iterator[None]:
         """While it is open, the kept views that the statement reads are tables."""
+        if number not in self._writers:
+            yield
+            return
         names = self._candidates(number, declarations.views)
         declarations.shared = {
             name: ObjectTable(key_of(name), schema_of(self._kept[name]))

@@ -25,6 +25,16 @@ def test_mistakes_in_names_are_all_found(zql, tmp_path):
     assert done.stderr == "2 mistakes in 1 script\n"
 
 
+def test_the_first_twenty_mistakes_are_shown_and_all_counted(zql, tmp_path):
+    names = ", ".join(f"x{i}" for i in range(25))
+    (tmp_path / "bad.zql").write_text(f"FROM range(3) |> SELECT {names}")
+    done = zql("check", "bad.zql")
+    assert done.stdout.count("ZQL-N201") == 20
+    assert done.stdout.endswith("\n\n... and 5 more\n")
+    assert done.stderr == "25 mistakes in 1 script\n"
+    assert len(json.loads(zql("check", "bad.zql", "--format", "json").stdout)) == 25
+
+
 def test_mistakes_as_json_and_for_github(zql, tmp_path):
     (tmp_path / "bad.zql").write_text("FROM range(3)\n|> WHERE rnage > 1;")
     (tmp_path / "worse.zql").write_text("FROM range(3) |> SELCT range")

@@ -300,3 +300,18 @@ def test_the_columns_of_files(zql, tmp_path):
         ["id", "BIGINT"],
         ["name", "VARCHAR"],
     ]
+
+
+def test_explain_in_each_level_and_format(zql, tmp_path):
+    (tmp_path / "a.zql").write_text("FROM range(3) |> WHERE range > 1; FROM range(2)")
+    assert zql("explain", "a.zql", "--level", "syntax").stdout == (
+        "FROM range(3)\n|> WHERE range > 1\n\nFROM range(2)\n"
+    )
+    assert "2 rows out" in zql("explain", "a.zql", "--analyze").stdout
+    first, second = json.loads(zql("explain", "a.zql", "--format", "json").stdout)
+    assert first["level"] == second["level"] == "stages"
+    charts = zql("explain", "a.zql", "--trace", "--format", "mermaid").stdout
+    assert charts.count("flowchart TD") == 2
+    both = zql("explain", "a.zql", "--trace", "--analyze")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "one level at a time" in both.stderr

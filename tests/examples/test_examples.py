@@ -212,3 +212,7 @@ def test_scripts_have_no_mistakes(script, folder):
     if script.name == "flights.zql":
         pytest.skip("checked where its data is")
     zql(folder, "check", script)
+
+
+def test_the_scripts_are_in_style():
+    assert zql(EXAMPLES.parent, "fmt", "--check", "examples") == ""

@@ -128,6 +128,32 @@ class Swap:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """Each row to the first branch that is true, the branches one behind the other."""
+
+    text = (
+        "SWITCH WHEN a > 1 THEN (|> SET a = a - 1) WHEN a = 1 THEN ()"
+        " ELSE (|> WHERE b IS NULL |> SET b = 'none')"
+    )
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        large = [{**r, "a": plus(r["a"], -1)} for r in table.rows if compare(r["a"], ">", 1)]
+        one = [r for r in table.rows if compare(r["a"], "=", 1)]
+        rest = [r for r in table.rows if not (compare(r["a"], ">=", 1))]
+        return table.over([*large, *one, *({**r, "b": "none"} for r in rest if r["b"] is None)])
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that always holds: the rows pass, and the optimizer must not mind."""
+
+    text = "ASSERT a IS NULL OR a < 1000000, 'a is', a"
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        return table
+
+
+@dataclass(frozen=True)
 class Count:
     """A window over all rows: each gets their number."""
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from interpreter import (
     FUNCTIONS,
     Aggregate,
+    Check,
     Count,
     Distinct,
     DistinctOn,
@@ -30,6 +31,7 @@ from interpreter import (
     SetSum,
     Sort,
     Swap,
+    Switch,
     Undefined,
     UnionAll,
     UnionDistinct,
@@ -61,6 +63,8 @@ ALPHABET = (
     PythonSet(),
     PythonWhere(),
     FlatMap(),
+    Switch(),
+    Check(),
 )
 
 MOVED = (
@@ -88,9 +92,9 @@ def write_table(folder, rows, files=2):
         (folder / f"t-{i}.jsonl").write_text(text)
 
 
-def prepare(session, folder):
+def prepare(session, folder, more=""):
     """Imports the functions and declares `t`; what follows is one query a time."""
-    (folder / "functions.py").write_text(FUNCTIONS)
+    (folder / "functions.py").write_text(FUNCTIONS + more)
     session.declarations = Declarations()
     text = (
         "IMPORT PYTHON 'functions.py' AS py;"
@@ -194,6 +198,8 @@ CLAUSES = st.one_of(
             PythonWhere(),
             FlatMap(),
             Map(),
+            Switch(),
+            Check(),
         ]
     ),
 )

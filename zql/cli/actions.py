@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zql.cli.options import Settings
 from zql.cli.sources import Params, Script, literal, pairs, read_params, read_scripts
 from zql.display.style import style_for
-from zql.errors import Interrupted, UsageError, ZqlError
+from zql.errors import ErrorList, Interrupted, UsageError, ZqlError
 
 if TYPE_CHECKING:
     from zql.cli.result_file import ResultFile
@@ -118,25 +118,24 @@ def _redirected(
     return scripts, ResultFile(path, chosen) if by_us else None
 
 
-def explain(settings: Settings, files: Sequence[str], level: str) -> int:
-    """Prints the plans of scripts at a level."""
+def explain(settings: Settings, files: Sequence[str], level: str, form: str) -> int:
+    """Prints the plans of scripts at a level, in a format; those of all scripts together."""
 
     def action() -> int:
         from zql.cli.output import Output
+        from zql.explain.explanation import all_shown
 
         output = Output(settings)
         scripts = read_scripts(settings, files, "explain")
         params = Params(read_params(settings), scripts)
+        found = []
         with open_session(settings) as session:
             for script in scripts:
-                output.text(
-                    session.explain(
-                        script.source,
-                        params.of(script.source),
-                        base_dir=script.base_dir,
-                        level=level.upper(),
-                    )
+                found += session.explanations(
+                    script.source, params.of(script.source), base_dir=script.base_dir, level=level
                 )
+        if found or form == "json":
+            output.text(all_shown(found, form.upper()))
         return 0
 
     return _reporting(settings, action)
@@ -165,9 +164,10 @@ def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     elif form == "github":
         lines = list(as_github(errors))
     else:
-        lines = (
-            ["\n\n".join(render_error(error, screen.style) for error in errors)] if errors else []
-        )
+        shown = [render_error(error, screen.style) for error in errors[: ErrorList.LIMIT]]
+        if errors[ErrorList.LIMIT :]:
+            shown.append(f"... and {len(errors) - ErrorList.LIMIT} more")
+        lines = ["\n\n".join(shown)] if shown else []
     for line in lines:
         screen.line(line)
     screen.flush()

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from zql import __version__
-from zql.cli.options import LEVELS, Command, Settings, options
+from zql.cli.options import EXPLAIN_FORMATS, LEVELS, Command, Settings, options
 from zql.errors import nearest
 
 Action = Callable[[], int]
@@ -88,19 +88,31 @@ def _run(settings: Settings, files: tuple[str, ...]) -> Action:
 @click.option("--level", type=click.Choice(LEVELS, case_sensitive=False), help="What to show.")
 @click.option("--logical", is_flag=True, help="The bound plan: same as --level logical.")
 @click.option("--trace", is_flag=True, help="The plan after each rule: same as --level trace.")
+@click.option("--analyze", is_flag=True, help="Run the script, and show what was measured.")
+@click.option("--format", "form", type=click.Choice(EXPLAIN_FORMATS, case_sensitive=False),
+              default="text", help="How the plans are printed.")  # fmt: skip
 @options("source", "run", "talk")
 @click.pass_obj
 def _explain(
-    settings: Settings, files: tuple[str, ...], level: str | None, logical: bool, trace: bool
+    settings: Settings,
+    /,
+    files: tuple[str, ...],
+    level: str | None,
+    form: str,
+    **flags: bool,
 ) -> Action:
-    """Show the stages of a script, their SQL and Python calls; run nothing."""
+    """Show the stages of a script, their SQL and Python calls, and why they are as they are.
+
+    Nothing is run, unless the level is analyze: then the script runs, WRITE and all.
+    """
     from zql.cli import actions
 
-    chosen = {name for name, on in (("logical", logical), ("trace", trace)) if on}
+    chosen = {name for name, on in flags.items() if on}
     chosen |= {level.lower()} if level else set()
     if len(chosen) > 1:
         raise click.UsageError("one level at a time: " + " or ".join(sorted(chosen)))
-    return partial(actions.explain, settings, files, chosen.pop() if chosen else "stages")
+    wanted = chosen.pop() if chosen else "stages"
+    return partial(actions.explain, settings, files, wanted, form.lower())
 
 
 @command.command("check", short_help="Find mistakes in scripts.")

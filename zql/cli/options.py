@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import click
 
 FORMATS = ("table", "csv", "tsv", "json", "jsonl", "markdown", "arrow", "parquet")
-LEVELS = ("stages", "logical", "trace")
+LEVELS = ("stages", "syntax", "logical", "trace", "analyze")
+EXPLAIN_FORMATS = ("text", "json", "mermaid")
 
 
 class Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +23,8 @@ from zql.schema import DataType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from zql.expr.expression import Expr
 
 T = TypeVar("T")
 
@@ -46,7 +48,8 @@ class EngineError(RunError):
     """DuckDB refused or failed; the parts are DuckDB's own.
 
     `kind` is the class of error (`Binder`, `Conversion`, `IO`), `subtype` a finer one
-    (`COLUMN_NOT_FOUND`) or empty, `position` the offset in bytes in the SQL text that was run.
+    (`COLUMN_NOT_FOUND`) or empty, `position` the offset in bytes in `sql`, the text that was run.
+    `cause` is the expression there, once somebody has looked.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class EngineError(RunError):
         self.kind = kind
         self.subtype = subtype
         self.position = position
+        self.sql = ""
+        self.cause: Expr | None = None
 
 
 class Engine:
@@ -92,6 +97,7 @@ class Engine:
         self._cursors: WeakSet[Engine] = WeakSet()
         self._helper = Helper(offload)
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
+        self._sql = ""
         self._mode = threading.Lock()
         self._lossless: bool | None = None
 
@@ -117,6 +123,7 @@ class Engine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""
+        self._sql = sql
         return self._run(lambda: self._connected().execute(sql).fetchall())
 
     def describe(self, sql: str) -> list[tuple[str, DataType]]:
@@ -129,11 +136,13 @@ class Engine:
         `lossless` keeps types that Arrow lacks (HUGEINT, JSON, TIMETZ) as extension types, which
         only DuckDB understands, and BOOLEAN as bytes; it is for data that comes back here.
         """
+        self._sql = sql
         reader = self._run(lambda: self._open(sql, batch_rows, lossless))
         return ArrowStream(self, reader)
 
     def open(self, sql: str) -> None:
         """Runs a query up to its first rows; `fetch` gives them."""
+        self._sql = sql
         self._run(lambda: self._connected().execute(sql))
 
     def fetch(self, limit: int) -> list[tuple[Any, ...]]:
@@ -193,25 +202,15 @@ class Engine:
                 self.rows(f"SET threads = {self._threads}")
 
     def profile(self) -> None:
-        """Counts what statements of this connection read from now on; see `rows_scanned`."""
+        """Counts what statements of this connection do from now on; see `profiled`."""
         self.rows("SET enable_profiling = 'no_output'")
 
-    def rows_scanned(self, functions: Collection[str]) -> int:
-        """Rows that the last statement read by these table functions (`READ_CSV`, ...).
-
-        Rows that a reader drops itself, as Parquet's does, are not among them.
-        """
+    def profiled(self) -> dict[str, Any]:
+        """What was counted while the last statement ran, as DuckDB tells it."""
         import json
 
-        profile = json.loads(self._connected().get_profiling_information("json"))
-        todo = list(profile.get("operator", ()))
-        count = 0
-        while todo:
-            operator = todo.pop()
-            todo += operator.get("children", ())
-            if operator.get("extra_info", {}).get("Function") in functions:
-                count += int(operator.get("rows_scanned", 0))
-        return count
+        found = json.loads(self._connected().get_profiling_information("json"))
+        return found if isinstance(found, dict) else {}
 
     def version(self) -> str:
         """DuckDB's version, as `2.0.1`."""
@@ -288,7 +287,10 @@ class Engine:
         except KeyboardInterrupt:
             raise Interrupted("interrupted", code="R799") from None
         except _library().Error as error:
-            raise _translate(error) from None
+            translated = _translate(error)
+            if isinstance(translated, EngineError):
+                translated.sql = self._sql
+            raise translated from None
         except RuntimeError as error:
             if "interrupted" in str(error).lower():
                 raise Interrupted("interrupted", code="R799") from None

@@ -7,11 +7,12 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from zql.errors import BindError
+from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.decorator import UdfOptions, options_of
 from zql.execution.signature import described
@@ -95,10 +96,15 @@ def _source(function: Callable[..., Any]) -> bytes | None:
 
 def _check_file(target: str, path: str) -> None:
     if not os.path.isfile(path):
+        near: tuple[str, ...] = ()
+        with suppress(OSError):
+            names = [n for n in os.listdir(os.path.dirname(path)) if n.endswith(".py")]
+            near = nearest(os.path.basename(path), names)
+        found = tuple(os.path.join(os.path.dirname(target), n) for n in near)
         raise BindError(
             f'there is no Python file "{target}"',
             code="N240",
-            hint=f"looked for {path}; paths are relative to the script",
+            hint=did_you_mean(found) or f"looked for {path}; paths are relative to the script",
         )
 
 

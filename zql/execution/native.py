@@ -11,12 +11,15 @@ from typing import TypeVar
 
 from zql.errors import InternalError, Interrupted
 from zql.execution import kept
-from zql.execution.engine import READERS, Engine
+from zql.execution.engine import READERS, Engine, EngineError
 from zql.execution.kept import KeptFile
+from zql.execution.locate import scan_place
+from zql.execution.places import place, placing, rows_that_fail
+from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
-from zql.expr.expression import Column
+from zql.expr.expression import Column, Expr
 from zql.logical.plan import Limit, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
@@ -40,6 +43,7 @@ class NativeStage:
         objects: Mapping[str, object],
     ) -> None:
         self.records_in = 0
+        self.profiles: list[Profile] = []
         self._engine = engine
         self._settings = settings
         self._results = results
@@ -47,6 +51,7 @@ class NativeStage:
         self._plan = plan_of(stage)
         self._stack = ExitStack()
         self._running: set[Engine] = set()
+        self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
         return self
@@ -66,12 +71,32 @@ class NativeStage:
 
         With `input` it reads that part of its one scan.
         """
+        engine, relations = self._relations(stack or self._stack, input)
+        self._selected = relations
+        return engine, render(self._plan, relations)
+
+    def placed(self, error: EngineError) -> EngineError:
+        """The error of a SELECT that `select` gave, with its place in the script."""
+        place(error, self._plan, self._selected)
+        return error
+
+    def row_of(self, cause: Expr) -> str:
+        """Where the first row is for which an expression of the stage fails; empty if unknown."""
+        wrong = rows_that_fail(cause, self._plan)
+        if wrong is None:
+            return ""
+        engine, sources = self.connection()
+        return scan_place(engine, sources, wrong, 0) or ""
+
+    def _relations(
+        self, stack: ExitStack, input: Input | None
+    ) -> tuple[Engine, Mapping[Node, str]]:
         engine, sources = self.connection(stack)
         given: dict[Node, str] = {}
         if input is not None:
             (scan,) = self.scans
             given[scan] = sources.relation(scan, input)
-        return engine, render(self._plan, sources.of(self._plan, given))
+        return engine, sources.of(self._plan, given)
 
     def connection(self, stack: ExitStack | None = None) -> tuple[Engine, Sources]:
         """A connection of its own, and its relations."""
@@ -94,7 +119,9 @@ class NativeStage:
     def keep(self, folder: str) -> list[KeptFile]:
         """Leaves the rows in a folder."""
         with ExitStack() as stack:
-            engine, sql = self.select(stack)
+            engine, relations = self._relations(stack, None)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
             engine.profile()
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
@@ -115,7 +142,9 @@ class NativeStage:
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
         """Writes the rows, or those of a part of its scan, into one file."""
         with ExitStack() as stack:
-            engine, sql = self.select(stack, input)
+            engine, relations = self._relations(stack, input)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
             engine.profile()
             self._running.add(engine)
             try:
@@ -169,17 +198,19 @@ class NativeStage:
             engine.interrupt()
 
     def _count(self, engine: Engine, input: Input | None) -> int:
-        """Rows that the readers handed over."""
+        """Rows that the readers handed over; the statement's profile is noted."""
+        profile = engine.profiled()
+        self.profiles.append(profile_of(profile))
         scans = self.scans
         readers = {name for scan in scans for name in READERS.get(scan.format, ())}
-        count = engine.rows_scanned(readers) if readers else 0
+        count = rows_scanned(profile, readers)
         parquet = [scan for scan in scans if scan.format not in READERS]
         if not parquet:
             return count
         if isinstance(input, Split) and input.start is not None and input.stop is not None:
             return count + input.stop - input.start
         if any(isinstance(node, Limit) for node in walk(self._plan)):
-            return count + engine.rows_scanned({"READ_PARQUET"})
+            return count + rows_scanned(profile, {"READ_PARQUET"})
         return count + sum(_rows_of(self._engine, scan) for scan in parquet)
 
 

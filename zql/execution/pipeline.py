@@ -16,6 +16,8 @@ from zql.execution.carry import carried
 from zql.execution.engine import READERS, Engine
 from zql.execution.kept import KeptFile
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
+from zql.execution.places import placing
+from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources, casts
@@ -58,6 +60,7 @@ class Pipeline:
         self.steps = _with_source(stage)
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
+        self.bytes_spilled = 0
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -68,6 +71,7 @@ class Pipeline:
         self._count_input = count_input
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
+        self._relations: Mapping[Node, str] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Pipeline:
@@ -115,7 +119,8 @@ class Pipeline:
         given: dict[Node, str] = {}
         if source is not None:
             given[source] = sources.relation(source, self._input)
-        return render(step.plan, sources.of(step.plan, given))
+        self._relations = sources.of(step.plan, given)
+        return render(step.plan, self._relations)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -128,13 +133,16 @@ class Pipeline:
         numbered = 0
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
-        stream = self._stack.enter_context(
-            engine.batches(sql, self._settings.batch_rows, lossless=True)
-        )
+        plan = plan_of(self.steps[0])
+        with placing(plan, self._relations):
+            stream = self._stack.enter_context(
+                engine.batches(sql, self._settings.batch_rows, lossless=True)
+            )
         batches = iter(stream)
         while True:
             began = time.perf_counter()
-            batch = next(batches, None)
+            with placing(plan, self._relations):
+                batch = next(batches, None)
             count.seconds += time.perf_counter() - began
             if batch is None:
                 break
@@ -145,15 +153,17 @@ class Pipeline:
                     numbered += piece.num_rows
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
                 yield piece
-        self.records_in = self._rows_read(engine) if self._count_input else count.rows_out
+        profile = engine.profiled() if self._count_input else {}
+        self.records_in = self._rows_read(profile) if self._count_input else count.rows_out
+        self.bytes_spilled = profile_of(profile).bytes_spilled
         count.rows_in = self.records_in
 
-    def _rows_read(self, engine: Engine) -> int:
+    def _rows_read(self, profile: Mapping[str, Any]) -> int:
         if not isinstance(self._stage.source, Scan):
             return 0
         readers = READERS.get(self._stage.source.format)
         if readers is not None:
-            return engine.rows_scanned(readers)
+            return rows_scanned(profile, readers)
         split = self._input
         if isinstance(split, Split) and split.start is not None and split.stop is not None:
             return split.stop - split.start
@@ -168,12 +178,16 @@ class Pipeline:
             plan = carried(plan, _NUMBER) or plan
         (leaf,) = leaves(plan)
         relation = f"(SELECT {casts(leaf.columns)} FROM {_BATCH})"
-        sql = render(plan, sources.of(plan, {leaf: relation}))
+        relations = sources.of(plan, {leaf: relation})
+        sql = render(plan, relations)
         for batch in stream:
             began = time.perf_counter()
             count.rows_in += batch.num_rows
             engine.register(_BATCH, batch)
-            with engine.batches(sql, self._settings.batch_rows, lossless=True) as selected:
+            with (
+                placing(plan, relations),
+                engine.batches(sql, self._settings.batch_rows, lossless=True) as selected,
+            ):
                 found = list(selected)
             engine.unregister(_BATCH)
             count.seconds += time.perf_counter() - began

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from zql.execution.profile import OperatorCount
 from zql.storage.format import WrittenFile
 
 
@@ -22,7 +23,12 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """One stage. `kind` is `native` (one DuckDB) or `tasks`; figures of steps are sums."""
+    """One stage. `kind` is `native` (one DuckDB) or `tasks`; figures of steps are sums.
+
+    `bytes_read` are those of its input, `bytes_written` those of the file or of the rows that it
+    left; a task that spills does so in its first statement. `retries` are tasks begun again.
+    `operators` are DuckDB's own, and are only there when the run was to be measured.
+    """
 
     id: int
     kind: str
@@ -31,6 +37,11 @@ class StageReport:
     seconds: float
     records_in: int = 0
     steps: tuple[StepCount, ...] = ()
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bytes_spilled: int = 0
+    retries: int = 0
+    operators: tuple[OperatorCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

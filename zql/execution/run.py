@@ -19,11 +19,12 @@ from zql.physical.plan import Collect, Keep, PhysicalPlan, Stage, StoreTable
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
-    from zql.execution.report import StageReport
+    from zql.execution.report import RunReport, StageReport
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
+    from zql.storage.format import WrittenFile
 
 
 class Host(Protocol):
@@ -51,9 +52,11 @@ class Host(Protocol):
 class Run:
     """One plan being run. A context manager: leaving it removes what it kept."""
 
-    def __init__(self, host: Host, plan: PhysicalPlan) -> None:
+    def __init__(self, host: Host, plan: PhysicalPlan, *, measured: bool = False) -> None:
+        """A `measured` run reports DuckDB's own operators too."""
         self.host = host
         self.plan = plan
+        self.measured = measured
         self.results: dict[int, tuple[KeptFile, ...]] = {}
         self.reports: list[StageReport] = []
         self._stack = ExitStack()
@@ -99,9 +102,13 @@ class Run:
         try:
             engine, select = native.select()
         except EngineError as error:
-            raise self.explained(error, last) from None
+            raise self.explained(native.placed(error), last) from None
         columns = [(c.name, n, c.type) for c, n in zip(native.columns, sink.names, strict=True)]
-        return RowStream(engine, select, columns, stack, lambda e: self.explained(e, last))
+
+        def told(error: EngineError) -> ZqlError:
+            return self.explained(native.placed(error), last)
+
+        return RowStream(engine, select, columns, stack, told)
 
     # ---- stages ----------------------------------------------------------------------------------
 
@@ -120,8 +127,8 @@ class Run:
             try:
                 rows = native.drop()
             except EngineError as error:
-                raise self.explained(error, stage) from None
-        self.report(stage, "native", 1, rows, began, native.records_in)
+                raise self.explained(native.placed(error), stage) from None
+        self.report(stage, 1, rows, began, native)
         return rows
 
     def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
@@ -141,7 +148,7 @@ class Run:
                 except EngineError as error:
                     raise self.explained(error, stage) from None
             rows = sum(file.rows for file in files)
-            self.report(stage, "native", 1, rows, began, native.records_in)
+            self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
         self.results[stage.id] = files
         return files
 
@@ -153,6 +160,10 @@ class Run:
 
             with self.native(stage) as native:
                 place = row_of_failure(error.message, stage, native)
+            found.notes += (f"on {place}",) if place else ()
+        if found is error and error.cause is not None:
+            with self.native(stage) as native:
+                place = native.row_of(error.cause)
             found.notes += (f"on {place}",) if place else ()
         return found
 
@@ -176,7 +187,7 @@ class Run:
     ) -> list[TaskResult]:
         """Does a stage of Python as tasks, one for each input; their results in order."""
         from zql.execution import tasks
-        from zql.execution.report import summed
+        from zql.execution.report import StageReport, summed
 
         began = time.perf_counter()
         specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
@@ -186,22 +197,82 @@ class Run:
         else:
             done = tasks.run_in_workers(specs, self.host.pool())
         rows = sum(result.file.rows for result in done if result.file is not None)
-        steps = summed([result.steps for result in done])
-        records = sum(result.records_in for result in done)
-        self.report(stage, "tasks", len(done), rows, began, records, steps)
+        self.reports.append(
+            StageReport(
+                stage.id,
+                "tasks",
+                len(done),
+                rows,
+                time.perf_counter() - began,
+                sum(result.records_in for result in done),
+                summed([result.steps for result in done]),
+                tasks.input_bytes(stage, self.results),
+                sum(result.file.bytes for result in done if result.file is not None),
+                sum(result.bytes_spilled for result in done),
+                self.host.take_retries(),
+            )
+        )
         return done
 
     def report(
-        self, stage: Stage, kind: str, tasks: int, rows: int, began: float, *more: object
+        self,
+        stage: Stage,
+        tasks: int,
+        rows: int,
+        began: float,
+        native: NativeStage,
+        written: int = 0,
     ) -> None:
-        """Notes what a stage did since `began`."""
+        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left."""
+        from zql.execution.profile import summed
         from zql.execution.report import StageReport, StepCount
 
         seconds = time.perf_counter() - began
-        if kind == "native":
-            records_in = int(str(more[0])) if more else 0
-            more = (records_in, (StepCount("SQL", records_in, rows, seconds),))
-        self.reports.append(StageReport(stage.id, kind, tasks, rows, seconds, *more))  # type: ignore[arg-type]
+        records_in = native.records_in
+        profile = summed(native.profiles)
+        kept = sum(file.bytes for number in stage.inputs for file in self.results[number])
+        self.reports.append(
+            StageReport(
+                stage.id,
+                "native",
+                tasks,
+                rows,
+                seconds,
+                records_in,
+                (StepCount("SQL", records_in, rows, seconds),),
+                profile.bytes_read + kept,
+                written,
+                profile.bytes_spilled,
+                operators=profile.operators if self.measured else (),
+            )
+        )
+
+    def finished(
+        self,
+        began: float,
+        outputs: Sequence[WrittenFile],
+        kept: Sequence[WrittenFile],
+        counters: Mapping[str, int],
+    ) -> RunReport:
+        """What the run did since `began`; `kept` are outputs that were there already.
+
+        `counters` are others than those that every run has.
+        """
+        from zql.execution.report import RunReport
+
+        counters = {
+            **counters,
+            "records_in": sum(report.records_in for report in self.reports),
+            "records_out": sum(file.rows for file in [*outputs, *kept]),
+            "records_written": sum(file.rows for file in outputs),
+            "bytes_written": sum(file.bytes for file in outputs),
+            "records_kept": sum(file.rows for file in kept),
+            "tasks": sum(report.tasks for report in self.reports),
+            "retries": self.host.take_retries() + sum(r.retries for r in self.reports),
+            "python_calls": sum(s.calls for report in self.reports for s in report.steps),
+        }
+        elapsed = time.perf_counter() - began
+        return RunReport((*outputs, *kept), counters, tuple(self.reports), elapsed)
 
     def folder(self, name: str) -> str:
         """A folder inside the run's own, which is made when it is first needed."""

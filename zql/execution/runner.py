@@ -41,14 +41,19 @@ class Runner:
         self._folder: str | None = None
         self._pool: Pool | None = None
 
-    def run(self, plan: PhysicalPlan) -> RunReport:
-        """Runs a plan for what it leaves behind; rows that nobody takes are dropped."""
-        report, streams = self.outputs(plan)
+    def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
+        """Runs a plan for what it leaves behind; rows that nobody takes are dropped.
+
+        The report of a `measured` run has DuckDB's own operators too.
+        """
+        report, streams = self.outputs(plan, measured=measured)
         for stream in streams:
             stream.close()
         return report
 
-    def outputs(self, plan: PhysicalPlan) -> tuple[RunReport, list[RowStream]]:
+    def outputs(
+        self, plan: PhysicalPlan, *, measured: bool = False
+    ) -> tuple[RunReport, list[RowStream]]:
         """Runs a plan with any outputs: what it did, and the rows of those that give rows.
 
         Each stream must be closed. Raises `ZqlError`.
@@ -57,7 +62,7 @@ class Runner:
             self.warm()
         from zql.execution.write_run import write
 
-        run = Run(self, plan)
+        run = Run(self, plan, measured=measured)
         asked = [stage for stage in plan.outputs if isinstance(stage.sink, Collect)]
         open_streams = len(asked)
 

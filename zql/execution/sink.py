@@ -13,6 +13,7 @@ from zql.physical.plan import WriteFiles
 from zql.storage import compression as packing
 from zql.storage import files, registry
 from zql.storage import options as option_names
+from zql.storage.parquet_write import page_compression
 from zql.tree import node
 
 MODES = ("error", "overwrite", "append", "skip")
@@ -141,6 +142,8 @@ def _format(pattern: str, name: Any) -> Any:
 
 def _compression(pattern: str, format_name: str, option: Any) -> str | None:
     if format_name == "parquet":
+        if option is not None:
+            page_compression(str(option))
         return None if option is None else str(option)
     found = packing.chosen(pattern, option)
     told = packing.of_path(pattern)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from zql.errors import ZqlError
 from zql.execution.engine import EngineError
+from zql.execution.wording import worded
 from zql.expr.expression import Column
 from zql.logical.plan import StageResult
 from zql.physical.plan import CallPython, Keep, RunSql, Stage
@@ -37,4 +38,5 @@ def explained(error: EngineError, stage: Stage) -> ZqlError:
     from zql.execution.asserts import assert_failure
     from zql.execution.task import read_failure
 
-    return assert_failure(error.message, stage) or read_failure(error, stage, None) or error
+    found = assert_failure(error.message, stage) or read_failure(error, stage, None)
+    return found or worded(error)

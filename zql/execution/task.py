@@ -22,13 +22,16 @@ from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile, KeptWriter
 from zql.execution.locate import input_place
 from zql.execution.pipeline import Pipeline, leaves
+from zql.execution.places import placing
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, casts, registered_stream
+from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
+from zql.source import Span
 from zql.storage import registry
 from zql.storage.format import Split
 
@@ -64,12 +67,18 @@ class Failure:
     message: str
     hint: str | None = None
     notes: tuple[str, ...] = ()
+    span: Span | None = None
+    suspects: tuple[Span, ...] = ()
 
     def error(self) -> ZqlError:
         """The error itself."""
         kinds: tuple[type[ZqlError], ...] = (UdfError, StorageError, Interrupted, RunError)
         found = {kind.__name__: kind for kind in kinds}.get(self.kind, RunError)
-        return found(self.message, code=self.code, hint=self.hint, notes=self.notes)
+        error = found(
+            self.message, code=self.code, hint=self.hint, notes=self.notes, span=self.span
+        )
+        error.suspects = self.suspects
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,7 @@ class TaskResult:
     records_in: int = 0
     steps: tuple[StepCount, ...] = ()
     seconds: float = 0.0
+    bytes_spilled: int = 0
     failure: Failure | None = None
 
 
@@ -108,6 +118,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             pipeline.records_in,
             tuple(pipeline.counts),
             time.perf_counter() - began,
+            pipeline.bytes_spilled,
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))
@@ -128,8 +139,11 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
         found = read_failure(error, stage, input)
         if found is not None:
             return Failure("StorageError", found.code, found.message, found.hint, found.notes)
+        error = worded(error)
         notes = (*error.notes, f"while working on {place}")
-        return Failure("RunError", error.code, error.message, error.hint, notes)
+        return Failure(
+            "RunError", error.code, error.message, error.hint, notes, error.span, error.suspects
+        )
     if isinstance(error, ZqlError):
         return Failure(type(error).__name__, error.code, error.message, error.hint, error.notes)
     message = f"internal error on {place}: {traces.told(error)}"
@@ -199,10 +213,12 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
             batches = chain((first,), stream)
             name = stack.enter_context(registered_stream(engine, first.schema, batches))
             relation = f"(SELECT {casts(leaf.columns)} FROM {name})"
-        select = render(plan, sources.of(plan, {leaf: relation}))
+        relations = sources.of(plan, {leaf: relation})
+        select = render(plan, relations)
         path = output.path(number)
         try:
-            file = write_file(engine, select, plan.columns, output, path)
+            with placing(plan, relations):
+                file = write_file(engine, select, plan.columns, output, path)
         except ZqlError:
             if stream.error is not None:
                 raise stream.error from None

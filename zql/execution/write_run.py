@@ -74,17 +74,8 @@ def write(run: Run) -> RunReport:
         for writing, (new, old) in zip(writings.values(), published, strict=True)
         for file in sorted([*new, *old], key=writing.place_of)
     ]
-    counters |= {
-        "records_in": sum(report.records_in for report in run.reports),
-        "records_out": sum(file.rows for file in [*outputs, *kept]),
-        "records_written": sum(file.rows for file in outputs),
-        "bytes_written": sum(file.bytes for file in outputs),
-        "records_kept": sum(file.rows for file in kept),
-        "tasks": sum(report.tasks for report in run.reports),
-        "retries": run.host.take_retries(),
-        "python_calls": sum(s.calls for report in run.reports for s in report.steps),
-    }
-    return RunReport(tuple(ordered), counters, tuple(run.reports), time.perf_counter() - began)
+    report = run.finished(began, outputs, kept, counters)
+    return replace(report, outputs=tuple(ordered))
 
 
 class WriteRun:
@@ -194,7 +185,7 @@ class WriteRun:
                 return _waiting([], list(kept.values()))
             began = time.perf_counter()
             file = self._whole(stage, native, path)
-            self._run.report(stage, "native", 1, file.rows, began, native.records_in)
+            self._run.report(stage, 1, file.rows, began, native, file.bytes)
             return _waiting([(path, file)])
 
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
@@ -233,7 +224,7 @@ class WriteRun:
         calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
         files = native.write_parts(calls)
         rows = sum(file.rows for file in files)
-        self._run.report(stage, "native", len(calls), rows, began, native.records_in)
+        self._run.report(stage, len(calls), rows, began, native, sum(f.bytes for f in files))
         return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
     def _splits(self, scan: Scan) -> list[Input]:
@@ -254,7 +245,8 @@ class WriteRun:
         outputs = [self._output(path) for path in paths]
         with self._run.native(reading(stage)) as native:
             files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
-        self._run.report(stage, "native", shards, sum(f.rows for f in files), began)
+        rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
+        self._run.report(stage, shards, rows, began, native, size)
         return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------

@@ -37,14 +37,20 @@ def _no_plans(_plan: Node) -> str:
     raise InternalError("a subquery where none can be printed")
 
 
-def expression_sql(expr: ex.Expr, plan_sql: PlanSql = _no_plans) -> str:
+Mark = Callable[[ex.Expr, str], str]
+"""Puts marks around the SQL of an expression, for those who look for its place in a text."""
+
+
+def expression_sql(expr: ex.Expr, plan_sql: PlanSql = _no_plans, mark: Mark | None = None) -> str:
     """The SQL of a bound expression; `plan_sql` prints the plans of its subqueries."""
-    return _Printer(plan_sql).print(expr)
+    return _Printer(plan_sql, mark).print(expr)
 
 
-def sort_keys_sql(keys: tuple[ex.SortKey, ...], plan_sql: PlanSql = _no_plans) -> str:
+def sort_keys_sql(
+    keys: tuple[ex.SortKey, ...], plan_sql: PlanSql = _no_plans, mark: Mark | None = None
+) -> str:
     """The items of an ORDER BY; NULLs last unless the key says otherwise."""
-    return _Printer(plan_sql).sort_keys(keys)
+    return _Printer(plan_sql, mark).sort_keys(keys)
 
 
 def literal_sql(literal: ex.Literal) -> str:
@@ -74,11 +80,13 @@ def _constant_sql(literal: ex.Literal) -> str:
 class _Printer:
     """Prints one expression tree; a method for each kind of node."""
 
-    def __init__(self, plan_sql: PlanSql) -> None:
+    def __init__(self, plan_sql: PlanSql, mark: Mark | None) -> None:
         self.plan_sql = plan_sql
+        self.mark = mark
 
     def print(self, expr: ex.Expr) -> str:
-        return _sql(expr, self)
+        text = _sql(expr, self)
+        return text if self.mark is None else self.mark(expr, text)
 
     def list(self, exprs: tuple[ex.Expr, ...]) -> str:
         return ", ".join(self.print(e) for e in exprs)

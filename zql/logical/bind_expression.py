@@ -143,7 +143,7 @@ class ExpressionBinder:
             f'"{name}" is ambiguous: {origins}',
             code="N202",
             span=span,
-            hint="write the table's alias before the name, or the name in its exact case"
+            hint="write " + " or ".join(f"{v.origin}.{v.name}" for v in found)
             if all(v.origin for v in found)
             else "give each table an alias with AS, and write it before the name",
         )
@@ -155,20 +155,48 @@ class ExpressionBinder:
 
     def not_found(self, name: ex.Name) -> BindError:
         first = name.parts[0]
-        alias = self.scope.alias(first)
-        if alias is not None and len(name.parts) > 1:
-            return unknown("column", name.parts[1], [v.name for v in alias], name.span)
+        if len(name.parts) > 1:
+            return self.no_path(name)
         error = unknown("column", first, list(self.scope.names), name.span)
         error.label = "not a column here"
-        near_alias = [a for a, _ in self.scope.aliases]
-        if len(name.parts) > 1 and first in self.context.declarations.modules:
-            error.hint = f"call the function: {'.'.join(name.parts)}(..)"
-        elif any(s.casefold() == first.casefold() for s in self.siblings):
+        if any(s.casefold() == first.casefold() for s in self.siblings):
             error.hint = f'"{first}" is made by this same operator: use it in another |> EXTEND'
         elif name.quoted and name.quoted[0]:
             error.hint = error.hint or f"text needs single quotes: '{first}'"
-        elif len(name.parts) > 1 and near_alias:
-            error.notes += (f"tables here: {', '.join(near_alias)}",)
+        gone = self.context.gone.get(first)
+        if gone is not None:
+            word = gone.text.split(None, 1)[0].upper()
+            error.notes += (f'{word} on line {gone.line} has left "{first}" out',)
+        return error
+
+    def no_path(self, name: ex.Name) -> BindError:
+        """The error of `a.b`: of a table that lacks the column, or of no table and no column."""
+        first, second = name.parts[:2]
+        alias = next((a for s in self.scopes if (a := s.alias(first)) is not None), None)
+        added = bool(matching(self.scope.visible, second))
+        if alias is not None:
+            error = unknown("column", second, [v.name for v in alias if not v.hidden], name.span)
+            error.label = f'not a column of "{first}"'
+            if added:
+                error.hint = f'"{second}" came later than the alias: write it without "{first}."'
+            return error
+        if first in self.context.declarations.modules:
+            text = ".".join(name.parts)
+            return BindError(
+                f"{text} is a Python function, and no column",
+                code="N201",
+                span=name.span,
+                hint=f"call it: {text}(..)",
+            )
+        error = unknown("table or column", first, list(self.scope.names), name.span)
+        error.notes = (f"columns here: {', '.join(self.scope.names[:12])}",)
+        aliases = [a for a, _ in self.scope.aliases]
+        if aliases:
+            error.notes += (f"tables here: {', '.join(aliases)}",)
+        if added:
+            error.hint = f'write "{second}" alone' + (
+                f", or {aliases[0]}.{second}" if len(aliases) == 1 else ""
+            )
         return error
 
     def parameter(self, parameter: ex.Parameter) -> ex.Expr:
@@ -340,6 +368,7 @@ class ExpressionBinder:
                 "aggregates",
                 code="T305",
                 span=call.span,
+                hint="aggregate its results instead: |> EXTEND the call first, then |> AGGREGATE",
             )
         args, keywords = bind_arguments(self, call.args, function, call.span)
         if any(isinstance(n, ex.Variable) for a in args for n in walk(a)):
@@ -359,13 +388,7 @@ class ExpressionBinder:
                 f"{function.name} is declared to return {function.returns}, which is no type",
                 code="T323",
                 span=call.span,
-            )
-        if not function.returns:
-            raise BindError(
-                f"{function.name} gives records: call it with MAP or FLATMAP",
-                code="T306",
-                span=call.span,
-                hint=f"|> FLATMAP {'.'.join(call.name)}",
+                hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
             )
         return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
 
@@ -532,7 +555,8 @@ class ExpressionBinder:
         return any(isinstance(n, ex.Column) and n.type == UNKNOWN for n in walk(expr))
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr:
-        """A bound predicate; anything but BOOLEAN is an error."""
+        """A bound predicate; anything but BOOLEAN is an error, and so is `= NULL`."""
+        self.no_null_comparison(expr)
         if compares_alike(expr):
             return expr
         type_ = self.types((expr,))[0]
@@ -544,6 +568,41 @@ class ExpressionBinder:
                 f"{what} needs a BOOLEAN, this is {type_}", code="T302", span=expr.span, hint=hint
             )
         return expr
+
+    def no_null_comparison(self, predicate: ex.Expr) -> None:
+        """Reports comparisons with a NULL that is written out: no row could pass them."""
+        todo = [predicate]
+        while todo:
+            expr = todo.pop()
+            match expr:
+                case ex.Logical():
+                    todo += reversed(expr.operands)
+                case ex.Unary(op="NOT"):
+                    todo.append(expr.operand)
+                case ex.Binary(op="=" | "==" | "<>" | "!="):
+                    sides = (expr.left, expr.right)
+                    if any(_is_null(s) for s in sides):
+                        other = next((s for s in sides if not _is_null(s)), expr.left)
+                        self.context.errors.append(_null_comparison(expr, other))
+                case _:
+                    pass
+
+
+def _is_null(expr: ex.Expr) -> bool:
+    """Whether it is the word NULL; a parameter may have the value and mean it."""
+    word = expr.span.text.upper() if expr.span else ""
+    return isinstance(expr, ex.Literal) and expr.value is None and word == "NULL"
+
+
+def _null_comparison(expr: ex.Binary, other: ex.Expr) -> BindError:
+    equal = expr.op in ("=", "==")
+    name = other.span.text if other.span else ".."
+    return BindError(
+        f"a comparison with NULL is never true, whatever {name} is",
+        code="T322",
+        span=expr.span,
+        hint=f"write {name} IS {'' if equal else 'NOT '}NULL",
+    )
 
 
 def is_grouping(node: Node) -> bool:
@@ -616,17 +675,24 @@ def bind_arguments(
     taken = len(positional) + (1 if record and not positional else 0)
     if taken > len(parameters) and not variadic:
         raise BindError(
-            f"{function.name} takes {len(parameters)} arguments, {taken} are given",
+            f"{function.name} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
+            f"{taken} are given",
             code="T307",
             span=span,
+            hint=f"parameters: {', '.join(p.name for p in parameters) or 'none'}",
         )
     names = [p.name for p in parameters]
     for argument in named:
         if argument.name not in names and not variadic:
-            raise unknown("parameter", argument.name, names, argument.span or span, "N206")
+            error = unknown("parameter", argument.name, names, argument.span or span, "N206")
+            error.notes = (f"parameters of {function.name}: {', '.join(names) or 'none'}",)
+            raise error
         if argument.name in names[:taken]:
             raise BindError(
-                f'"{argument.name}" is given twice', code="N206", span=argument.span or span
+                f'"{argument.name}" is given twice',
+                code="N206",
+                span=argument.span or span,
+                hint="its place among the arguments gives it a value already",
             )
     given = {a.name for a in named} | set(names[:taken])
     missing = [p.name for p in parameters if p.required and p.name not in given]

@@ -16,8 +16,6 @@ from zql.syntax import ast
 
 BindItem = Callable[[Context, ast.FromItem, tuple[Scope, ...]], Scope]
 
-KNOWN_HINTS = {"strategy", "workers", "threads", "memory", "shards"}
-
 
 def join(
     context: Context, left: Scope, clause: ast.Join, outer: tuple[Scope, ...], bind_item: BindItem
@@ -101,7 +99,14 @@ def _shared_names(
         shared = tuple((n, clause.span) for n in left.names if n in right.names)
         if not shared:
             raise BindError(
-                "NATURAL JOIN of tables without a common column", code="N213", span=clause.span
+                "NATURAL JOIN of tables without a common column",
+                code="N213",
+                span=clause.span,
+                hint="say what fits together: |> JOIN .. ON a.x = b.y",
+                notes=(
+                    f"on the left: {', '.join(left.names[:12])}",
+                    f"on the right: {', '.join(right.names[:12])}",
+                ),
             )
         return shared
     return tuple((i.text, i.span) for i in clause.using)
@@ -118,9 +123,15 @@ def _using(
             if not found:
                 error = unknown("column", name, list(scope.names), span)
                 error.message += f" on the {side} side of the JOIN"
+                error.hint = error.hint or "when its name differs: ON left_name = right_name"
                 raise error
             if len(found) > 1:
-                raise BindError(f'"{name}" is ambiguous on the {side} side', code="N202", span=span)
+                raise BindError(
+                    f'"{name}" is ambiguous on the {side} side',
+                    code="N202",
+                    span=span,
+                    hint=f"write ON with the tables' aliases: {found[0].origin or 't'}.{name} = ..",
+                )
             sides.append(found[0])
         if any(sides[0] is left for left, _ in pairs):
             raise BindError(f'USING names "{name}" twice', code="N208", span=span)

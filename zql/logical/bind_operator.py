@@ -16,7 +16,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments, element_type
 from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_shards import dealt, shards_option
-from zql.logical.bind_source import named, unique, visible_only
+from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
 from zql.logical.common_types import clash, common_type
 from zql.logical.constants import constant_value
@@ -86,7 +86,12 @@ def drop(context: Context, scope: Scope, op: ast.Drop) -> Scope:
         gone.update(v.column.name for v in found)
     visible = tuple(v for v in scope.visible if v.column.name not in gone)
     if not visible:
-        raise BindError("DROP leaves no column", code="N215", span=op.span)
+        raise BindError(
+            "DROP leaves no column",
+            code="N215",
+            span=op.span,
+            hint="name what stays: |> SELECT column, ..",
+        )
     return replace(scope, visible=visible)
 
 
@@ -96,6 +101,8 @@ def _one_part(name: ex.Name, operator: str) -> None:
             f"{operator} takes plain columns, not {'.'.join(name.parts)}",
             code="N216",
             span=name.span,
+            hint="a column stands by its own name; a struct is built anew: "
+            f"|> SET {name.parts[0]} = {{field: {name.parts[0]}.field, ..}}",
         )
 
 
@@ -108,13 +115,23 @@ def rename(context: Context, scope: Scope, op: ast.Rename) -> Scope:
         found = matching(scope.visible, old)
         if len(found) != 1:
             if found:
+                both = " and ".join(f"{v.origin or 'the input'}.{v.name}" for v in found)
                 raise BindError(
-                    f'"{old}" stands for {len(found)} columns', code="N202", span=renaming.old.span
+                    f'"{old}" is ambiguous: {both}',
+                    code="N202",
+                    span=renaming.old.span,
+                    hint=f"|> SELECT the columns you want, each with its alias before it: "
+                    f"{found[0].origin or 't'}.{old} AS {renaming.new.text}",
                 )
             context.errors.append(unknown("column", old, scope.names, renaming.old.span))
             continue
         if found[0].column.name in new_names:
-            raise BindError(f'"{old}" is renamed twice', code="N208", span=renaming.old.span)
+            raise BindError(
+                f'"{old}" is renamed twice',
+                code="N208",
+                span=renaming.old.span,
+                hint="one column has one name; |> EXTEND .. AS adds another",
+            )
         new_names[found[0].column.name] = renaming.new.text
     visible = tuple(replace(v, name=new_names.get(v.column.name, v.name)) for v in scope.visible)
     for renaming in op.renamings:
@@ -183,11 +200,21 @@ def limit(context: Context, scope: Scope, op: ast.Limit) -> Scope:
 
 def _row_count(context: Context, expr: ex.Expr, word: str) -> int:
     if isinstance(expr, ex.Name):
-        raise BindError(f"{word} takes a constant number of rows", code="T314", span=expr.span)
+        raise BindError(
+            f"{word} takes a constant number of rows",
+            code="T314",
+            span=expr.span,
+            hint=f"a number, or a parameter: {word} $n",
+        )
     value = constant_value(context, expr)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BindError(
-            f"{word} takes a number of rows, not {value!r}", code="T314", span=expr.span
+            f"{word} takes a number of rows, not {value!r}",
+            code="T314",
+            span=expr.span,
+            hint="for the last rows: |> ORDER BY .. DESC |> LIMIT n"
+            if isinstance(value, int)
+            else f"a whole number from 0 on: {word} 10",
         )
     return value
 
@@ -204,7 +231,7 @@ def set_operation(
         for side, span in zip(sides[1:], spans[1:], strict=True):
             if len(side.visible) != len(names):
                 raise BindError(
-                    f"{op.kind} of {len(names)} columns with {len(side.visible)}",
+                    f"{op.kind} of {_columns(len(names))} with {_columns(len(side.visible))}",
                     code="T315",
                     span=span,
                     hint="|> UNION ALL BY NAME fills missing columns with NULL",
@@ -218,6 +245,10 @@ def set_operation(
     keep_all = op.all if op.all is not None else False
     plan = lp.SetOperation(op.kind, tuple(s.plan for s in sides), tuple(columns), keep_all)
     return Scope(plan, tuple(Visible(n, c) for n, c in zip(names, columns, strict=True)))
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'s' * (count != 1)}"
 
 
 def _by_name(context: Context, sides: list[Scope]) -> list[str]:
@@ -345,7 +376,9 @@ def _python_function(context: Context, op: ast.MapRows) -> PythonFunction:
         return function
     module = modules.get(op.function[0])
     if module is None:
-        raise unknown("module", op.function[0], list(modules), span, "N205")
+        error = unknown("module", op.function[0], list(modules), span, "N205")
+        error.hint = error.hint or "import a file first: IMPORT PYTHON 'file.py' AS name;"
+        raise error
     function = module.get(op.function[1])
     if function is None:
         raise unknown("function", op.function[1], list(module), span, "N203")
@@ -371,7 +404,10 @@ def _result_fields(
         return Schema(tuple(Field(c.name, c.type) for c in op.returns))
     if op.kind == "MAP" and function.iterates:
         raise BindError(
-            f"{function.name} gives many records: use FLATMAP", code="T317", span=op.span
+            f"{function.name} gives many records for a row, MAP takes one",
+            code="T317",
+            span=op.span,
+            hint=f"write |> FLATMAP {'.'.join(op.function)}",
         )
     if function.fields is None and not function.returns:
         args, keywords = arguments
@@ -425,7 +461,10 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     for option in op.options:
         if option.name.lower() in options:
             raise BindError(
-                f'the option "{option.name}" is given twice', code="N208", span=option.span
+                f'the option "{option.name}" is given twice',
+                code="N208",
+                span=option.span,
+                hint="leave one of them away",
             )
         options[option.name.lower()] = constant_value(context, option.value)
     spans = {o.name.lower(): o.span for o in op.options}
@@ -480,6 +519,5 @@ def _checked_target(
         return context.catalog.write_target(uri, options)
     except ZqlError as error:
         if error.span is None:
-            named = [s for n, s in spans.items() if f'"{n}"' in error.message]
-            error.span = named[0] if named else op.uri.span or op.span
+            error.span = option_place(error, options, spans) or op.uri.span or op.span
         raise

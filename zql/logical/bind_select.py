@@ -37,6 +37,7 @@ def named_windows(binder: ExpressionBinder, windows: Sequence[ast.NamedWindow]) 
                 f'the window "{window.name.text}" is defined twice',
                 code="N208",
                 span=window.name.span,
+                hint="give one of them another name",
             )
         found[window.name.text] = window.window
     return replace(binder, windows=found)
@@ -48,7 +49,12 @@ def select(context: Context, scope: Scope, op: ast.Select, outer: tuple[Scope, .
     made = made_columns(binder, op.items, "SELECT")
     check_unique(context, made, "SELECT")
     if not made and not context.errors:
-        raise BindError("SELECT leaves no column", code="N215", span=op.span)
+        raise BindError(
+            "SELECT leaves no column",
+            code="N215",
+            span=op.span,
+            hint="name at least one column that stays",
+        )
     columns = typed(binder, made)
     plan: lp.LogicalPlan = lp.Project(
         binder.scope.plan,
@@ -123,7 +129,12 @@ def _assign(
     target = found[0]
     value = binder.bind(a.expr)
     if not rest and target.column.name in changed:
-        raise BindError(f'SET changes "{first}" twice', code="N208", span=a.target.span)
+        raise BindError(
+            f'SET changes "{first}" twice',
+            code="N208",
+            span=a.target.span,
+            hint="a second |> SET sees what the first one made",
+        )
     if rest:
         base = changed.get(target.column.name, (target, target.column))[1]
         value = _with_field(binder, base, rest, value, a.target.span)
@@ -200,7 +211,10 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
             found = [v for v in binder.scope.visible if re.search(pattern, v.name)]
         except re.error as error:
             raise BindError(
-                f"COLUMNS takes a regular expression: {error}", code="T324", span=item.span
+                f"{pattern!r} is no regular expression: {error}",
+                code="T324",
+                span=item.span,
+                hint="a sign that stands for itself needs a backslash: COLUMNS('\\(')",
             ) from None
         if not found:
             raise BindError(
@@ -208,6 +222,7 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
                 code="N201",
                 span=item.span,
                 notes=(f"columns here: {', '.join(binder.scope.names)}",),
+                hint="the pattern is a regular expression: '^x_' is what begins with x_",
             )
         return [Made(v.name, v.column, item.span, v.origin) for v in found]
     name = item.alias.text if item.alias else expression_name(item.expr)
@@ -262,7 +277,12 @@ def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
     type_ = binder.types((bound,))[0]
     fields = binder.context.catalog.fields(type_)
     if not fields and type_ != UNKNOWN:
-        raise BindError(f".* needs a struct, this is {type_}", code="T303", span=star.span)
+        raise BindError(
+            f".* needs a struct, this is {type_}",
+            code="T303",
+            span=star.span,
+            hint="a column that is no struct is written without .*",
+        )
     if not isinstance(bound, ex.Column):
         column = binder.context.names.column("_star", type_)
         kept = tuple(lp.Assign(c, c) for c in scope.plan.columns)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from zql.errors import BindError, did_you_mean, nearest
+from zql.errors import BindError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, element_type
@@ -97,7 +97,8 @@ def unique(scope: Scope, where: str, span: Span | None) -> Scope:
                 f'two columns are called "{v.name}" {where}',
                 code="N208",
                 span=span,
-                hint="name the columns you want with |> SELECT, or |> RENAME one of them",
+                hint=f"name the columns you want: |> SELECT {first}.{v.name}, "
+                f"{second}.{v.name} AS other, ..",
                 notes=(f"{first}.{v.name} and {second}.{v.name}",),
             )
         seen[v.name] = v
@@ -135,13 +136,19 @@ def _aliased(context: Context, item: ast.Aliased, outer: tuple[Scope, ...]) -> S
             raise BindError(
                 f"{len(item.columns)} column names for {len(scope.visible)} columns",
                 code="N210",
-                span=item.span,
+                span=item.columns[0].span.to(item.columns[-1].span)
+                if item.columns[0].span and item.columns[-1].span
+                else item.span,
+                hint="name each of them, or none; they are " + ", ".join(scope.names[:12]),
             )
         seen: set[str] = set()
         for column in item.columns:
             if column.text.casefold() in seen:
                 raise BindError(
-                    f'the column name "{column.text}" is given twice', code="N208", span=column.span
+                    f'the column name "{column.text}" is given twice',
+                    code="N208",
+                    span=column.span,
+                    hint="give each column a name of its own",
                 )
             seen.add(column.text.casefold())
         visible = tuple(
@@ -198,7 +205,10 @@ def _parameter(context: Context, item: ast.ParameterSource) -> Scope:
     paths = _paths(value)
     if paths is None:
         raise BindError(
-            f"${item.name} is neither a path nor a list of paths", code="T303", span=item.span
+            f"${item.name} is neither a path nor a list of paths",
+            code="T303",
+            span=item.span,
+            hint="FROM takes a text, or a list of texts",
         )
     return _files(context, paths, None, {}, item.span)
 
@@ -227,7 +237,12 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     view = context.declarations.views.get(item.name)
     if view is not None:
         if item.name in context.views_open:
-            raise BindError(f'the view "{item.name}" reads itself', code="P401", span=item.span)
+            raise BindError(
+                f'the view "{item.name}" reads itself',
+                code="P401",
+                span=item.span,
+                hint=f"give the new view another name, or read what {item.name} was made of",
+            )
         opened = context.views_open
         context.views_open = (*opened, item.name)
         try:
@@ -302,7 +317,24 @@ def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:
         raise BindError(
             f"{call.name[-1]} takes one path or list of paths", code="T307", span=call.span
         )
-    return _files(context, paths, format_name, options, call.span)
+    spans = {a.name: a.span for a in call.args if isinstance(a, ex.NamedArgument)}
+    place = positional[0].span or call.span
+    try:
+        return _files(context, paths, format_name, options, place)
+    except ZqlError as error:
+        if error.span == place:
+            error.span = option_place(error, options, spans) or place
+        raise
+
+
+def option_place(
+    error: ZqlError, options: Mapping[str, Any], spans: Mapping[str, Span | None]
+) -> Span | None:
+    """The place of the option whose name, or else whose value, stands in quotes in the message."""
+    quoted = error.message.split('"')[1::2]
+    found = [n for n in options if n.lower() in quoted]
+    found += [n for n, value in options.items() if isinstance(value, str) and value in quoted]
+    return spans.get(found[0]) if found else None
 
 
 def _values(
@@ -312,10 +344,6 @@ def _values(
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     rows = []
     for row in item.rows:
-        if len(row) != width:
-            raise BindError(
-                f"a row of {len(row)} values among rows of {width}", code="T308", span=row[0].span
-            )
         rows.append(tuple(binder.bind(e) for e in row))
         for cell in rows[-1]:
             no_python(cell, "VALUES")

@@ -15,6 +15,7 @@ from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
@@ -61,7 +62,9 @@ class _Binder:
         except Interrupted:
             raise
         except ZqlError as error:
-            self.context.errors.append(error)
+            # What the last operator would have mended is no mistake of its own.
+            if error.code not in _OF_THE_WHOLE or not self.context.errors:
+                self.context.errors.append(error)
         errors = _distinct_errors(self.context.errors)
         if len(errors) == 1:
             raise errors[0]
@@ -85,6 +88,7 @@ class _Binder:
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
+        context = self.context
         for place, op in enumerate(operators):
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
@@ -97,6 +101,7 @@ class _Binder:
                         span=following[0].span,
                     )
                 return None
+            context.note_gone(scope.names, after.names, op.span)
             scope = after
         return scope
 
@@ -164,7 +169,7 @@ class _Binder:
                 span=query.span,
                 hint="begin with FROM",
             )
-        columns = named_columns(query, self.context.declarations.modules)
+        columns = named_columns(query)
         return bind_items(self.context, query.items, outer, columns)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
@@ -177,7 +182,9 @@ class _Binder:
         """The scope behind operators that give rows to what is around them."""
         for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
-            scope = after if after is not None else self.recovered(scope, op)
+            after = after if after is not None else self.recovered(scope, op)
+            self.context.note_gone(scope.names, after.names, op.span)
+            scope = after
         return scope
 
     def recovered(self, scope: Scope, op: ast.Operator) -> Scope:
@@ -197,6 +204,7 @@ class _Binder:
     def bound(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """What an operator makes of its input, whatever was said of shards."""
         context = self.context
+        check_hints(context, op)
         match op:
             case ast.Where():
                 return operators.where(context, scope, op, outer)
@@ -266,9 +274,13 @@ class _Binder:
                     f"{word} stands in a statement's own pipeline: not in a subquery or a view",
                     code="P406",
                     span=op.span,
+                    hint="put it behind the statement that reads this",
                 )
             case _:
                 raise not_yet(op)
+
+
+_OF_THE_WHOLE = ("N208", "N218")
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from zql.errors import BindError, Interrupted, ZqlError, did_you_mean, nearest
+from zql.errors import (
+    BindError,
+    Interrupted,
+    ParameterError,
+    ZqlError,
+    did_you_mean,
+    nearest,
+)
 from zql.expr.expression import Array, Expr, Literal, Struct
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
@@ -47,8 +55,15 @@ class Context:
     outputs: list[lp.Output] = field(default_factory=list)
     checks: int = 0
     views_open: tuple[str, ...] = ()
+    gone: dict[str, Span] = field(default_factory=dict)
+    """Names of columns that an operator has left out, and that operator's place."""
     only_named: bool = True
     columns: frozenset[str] | None = None
+
+    def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
+        """Remembers which names an operator has left out, for those who look for them later."""
+        if span is not None:
+            self.gone.update(dict.fromkeys(set(before) - set(after), span))
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
@@ -110,16 +125,45 @@ def type_error(problem: TypeProblem, span: Span | None) -> BindError:
         return BindError(
             f'unknown function "{name}"', code="N203", span=span, hint=hint, candidates=candidates
         )
-    if "explicit type cast" in problem.message:
-        hint = "add a CAST to the type that the function takes"
-    message = message.split(" You might need")[0].rstrip(".")
-    message = message.replace("_LITERAL", "")
-    notes = tuple(f"it can be {s.replace(', /', '')}" for s in signatures[:4])
-    if signatures[4:]:
-        notes += (f"and {len(signatures) - 4} more",)
+    message = message.split(" You might need")[0].rstrip(".").replace("_LITERAL", "")
+    if called := _CALLED.search(message):
+        return _no_function(called[1], called[2].split(", "), signatures, span)
+    if compared := _COMPARED.search(message):
+        return BindError(
+            f"{compared[1]} and {compared[2]} cannot be compared",
+            code=code,
+            span=span,
+            hint=f"CAST one of them; TRY_CAST(.. AS {compared[2]}) gives NULL where that fails",
+        )
     if message[1:2].islower():
         message = message[:1].lower() + message[1:]
-    return BindError(message, code=code, span=span, hint=hint, notes=notes)
+    return BindError(message, code=code, span=span, hint=hint)
+
+
+_CALLED = re.compile(r"o function matches the given name and argument types '(.+?)\((.*)\)'")
+_COMPARED = re.compile(r"annot compare values of type (.+) and type (.+?) - an explicit cast")
+_MOST_SIGNATURES = 4
+
+
+def _no_function(
+    name: str, types: list[str], signatures: list[str], span: Span | None
+) -> BindError:
+    """The error for a function, or a sign between operands, that does not take such values."""
+    if name[:1].isalpha() or name[:1] == "_":
+        notes = tuple(f"it takes {s.replace(', /', '')}" for s in signatures[:_MOST_SIGNATURES])
+        if signatures[_MOST_SIGNATURES:]:
+            notes += (f"and {len(signatures) - _MOST_SIGNATURES} more",)
+        return BindError(
+            f"{name}(..) does not take {', '.join(types)}",
+            code="T301",
+            span=span,
+            hint="CAST what does not fit to the type that it takes",
+            notes=notes,
+        )
+    words = f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
+    text = name == "+" and "VARCHAR" in types
+    hint = "texts are joined with ||; to add numbers, CAST the text" if text else "CAST an operand"
+    return BindError(f"there is no {words}", code="T301", span=span, hint=hint)
 
 
 def unknown(
@@ -168,4 +212,9 @@ def constant(value: Any, span: Span | None = None) -> Expr:
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return Struct(tuple((k, constant(v, span)) for k, v in value.items()), span=span)
     kind = type(value).__name__
-    raise BindError(f"a value of type {kind} cannot be a parameter", code="A504", span=span)
+    raise ParameterError(
+        f"a Python value of type {kind} cannot be a parameter",
+        code="A504",
+        span=span,
+        hint="numbers, texts, dates, lists and dicts can; tables can be read: FROM $name",
+    )

@@ -6,18 +6,16 @@ uses need not pay for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from zql.expr import expression as ex
 from zql.syntax import ast
 from zql.tree import Node, walk
 
 
-def named_columns(query: ast.Query, modules: Collection[str]) -> frozenset[str] | None:
+def named_columns(query: ast.Query) -> frozenset[str] | None:
     """Names that a query over one set of files uses; None when it may use all of them.
 
     Only WHERE and ORDER BY may stand before the SELECT or AGGREGATE that ends what the files'
-    columns can reach. `modules` are the names of imported modules, which are no columns.
+    columns can reach. Names of modules are among them: a column may be called like one.
     """
     alias = ""
     items = query.items
@@ -33,7 +31,7 @@ def named_columns(query: ast.Query, modules: Collection[str]) -> frozenset[str] 
         return None
     names: set[str] = set()
     for operator in query.operators:
-        found = _names(operator, alias, modules)
+        found = _names(operator, alias)
         if found is None or not isinstance(
             operator, ast.Where | ast.OrderBy | ast.Select | ast.Aggregate
         ):
@@ -44,7 +42,7 @@ def named_columns(query: ast.Query, modules: Collection[str]) -> frozenset[str] 
     return None
 
 
-def _names(operator: Node, alias: str, modules: Collection[str]) -> set[str] | None:
+def _names(operator: Node, alias: str) -> set[str] | None:
     names: set[str] = set()
     variables: set[str] = set()
     for node in walk(operator):
@@ -62,6 +60,6 @@ def _names(operator: Node, alias: str, modules: Collection[str]) -> set[str] | N
                     names.add(node.parts[1])
                 else:
                     names.add(node.parts[0])
-            case ex.Call() if len(node.name) > 1 and node.name[0] not in modules:
+            case ex.Call() if len(node.name) > 1:
                 names.add(node.name[0])
     return names - variables

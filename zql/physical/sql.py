@@ -14,8 +14,8 @@ from functools import singledispatch
 
 from zql.errors import InternalError
 from zql.expr import expression as ex
-from zql.expr.expression import Column
-from zql.expr.sql import expression_sql, quote_identifier, sort_keys_sql
+from zql.expr.expression import Column, SortKey
+from zql.expr.sql import Mark, expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
 from zql.physical.volatile_values import volatile_values_first
@@ -27,13 +27,13 @@ ASSERT_MARK = "zql assertion "
 _FROM, _WHERE, _SELECT, _DISTINCT, _ORDER, _LIMIT = range(6)
 
 
-def render(plan: Node, sources: Mapping[Node, str]) -> str:
+def render(plan: Node, sources: Mapping[Node, str], mark: Mark | None = None) -> str:
     """The plan as one SELECT; `sources` has a relation for each leaf that reads something.
 
     A relation stands in parentheses and has the leaf's columns by their names in the plan. The
-    columns come out in the plan's order under those names.
+    columns come out in the plan's order under those names. `mark` may add to each expression.
     """
-    renderer = _Renderer(sources)
+    renderer = _Renderer(sources, mark)
     if not isinstance(plan, lp.Shared):
         return renderer.select(plan).text()
     tables = (f"{name} AS (\n{renderer.select(table).text()}\n)" for name, table in plan.tables)
@@ -76,8 +76,9 @@ def indented(sql: str) -> str:
 
 
 class _Renderer:
-    def __init__(self, sources: Mapping[Node, str]) -> None:
+    def __init__(self, sources: Mapping[Node, str], mark: Mark | None = None) -> None:
         self.sources = sources
+        self.mark = mark
 
     def select(self, plan: Node) -> _Select:
         return _select(plan, self)
@@ -86,7 +87,10 @@ class _Renderer:
         return f"\n{self.select(plan).text()}\n"
 
     def sql(self, expr: Node) -> str:
-        return expression_sql(expr, self.plan_sql)  # type: ignore[arg-type]
+        return expression_sql(expr, self.plan_sql, self.mark)  # type: ignore[arg-type]
+
+    def sort_keys(self, keys: tuple[SortKey, ...]) -> str:
+        return sort_keys_sql(keys, self.plan_sql, self.mark)
 
     def below(self, plan: Node, level: int) -> _Select:
         """The SELECT of an input, made a subquery when its clauses reach `level`."""
@@ -107,7 +111,8 @@ class _Renderer:
     def assign(self, assign: lp.Assign) -> str:
         name = quote_identifier(assign.column.name)
         value = self.sql(assign.expr)
-        return name if value == name else f"{value} AS {name}"
+        passed = isinstance(assign.expr, Column) and assign.expr.name == assign.column.name
+        return value if passed else f"{value} AS {name}"
 
 
 def _is_bare(select: _Select) -> bool:
@@ -204,7 +209,7 @@ def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
     names = ", ".join(quote_identifier(c.name) for c in p.columns)
     numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
     on = ", ".join(r.sql(e) for e in p.on)
-    order = f"{sort_keys_sql(p.order, r.plan_sql)}, " if p.order else ""
+    order = f"{r.sort_keys(p.order)}, " if p.order else ""
     first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
     text = f"SELECT {names}\nFROM (\n{numbered}\n)\nQUALIFY {first}\nORDER BY {place}"
     return _Select(source=f"(\n{text}\n)", columns=p.columns)
@@ -222,7 +227,7 @@ def _(p: lp.Sort, r: _Renderer) -> _Select:
     below = r.below(p.input, _ORDER)
     if below.distinct or below.tail:
         below = r.wrapped(below)
-    return replace(below, order=f"ORDER BY {sort_keys_sql(p.keys, r.plan_sql)}", level=_ORDER)
+    return replace(below, order=f"ORDER BY {r.sort_keys(p.keys)}", level=_ORDER)
 
 
 @_select.register

@@ -123,7 +123,7 @@ def _explained(
     except (StorageError, UsageError):
         raise
     except Exception as error:
-        explained = chosen.explain_failure(inputs, options, str(error))
+        explained = chosen.explain_failure(inputs, options, getattr(error, "message", str(error)))
         if explained is None:
             raise
         raise explained from None

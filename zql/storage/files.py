@@ -244,6 +244,8 @@ def _sync_folder(folder: str) -> None:
 def unwritable(path: str, error: Exception) -> StorageError:
     """The error for a path that cannot be written."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        reason = "it is a file, and a folder is needed there"
     return StorageError(f"cannot write {shown(path)}: {without_secrets(reason)}", code="R727")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
-from zql.errors import StorageError, UsageError
+from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.schema import InputFile
 from zql.storage import patterns, remote
 from zql.storage.remote import Options, RemoteListing, protocol, shown, without_secrets
@@ -33,7 +34,9 @@ def expand(
     found: dict[str, InputFile] = {}
     for path in paths:
         if not path:
-            raise UsageError("an empty path", code="U622")
+            raise UsageError(
+                "an empty path", code="U622", hint="the folder itself is '.', all its files are '*'"
+            )
         listing = listing_of(path, storage_options)
         endings = tuple(suffix.lower() for suffix in suffixes)
         try:
@@ -63,10 +66,7 @@ def _expand_one(path: str, listing: Listing, suffixes: tuple[str, ...]) -> list[
             raise not_found(alternative)
     if not found:
         raise StorageError(
-            f"no file matches {shown(path)}",
-            code="R721",
-            hint="to name a file with one of * ? [ in its name that other files match too, "
-            f"escape the character with brackets: {patterns.escape(shown(path))}",
+            f"no file matches {shown(path)}", code="R721", hint=_where_looked(path, "[" in path)
         )
     return found
 
@@ -74,7 +74,11 @@ def _expand_one(path: str, listing: Listing, suffixes: tuple[str, ...]) -> list[
 def _folder(path: str, listing: Listing, suffixes: tuple[str, ...]) -> list[InputFile]:
     found = _sorted(_under(path.rstrip("/") or "/", listing, "", suffixes))
     if not found:
-        raise StorageError(f"no data file in the folder {shown(path)}", code="R721")
+        raise StorageError(
+            f"no data file in the folder {shown(path)}",
+            code="R721",
+            hint="files whose names begin with . or _, or end as no format does, are passed over",
+        )
     return found
 
 
@@ -206,12 +210,36 @@ def listing_of(path: str, storage_options: Options | None = None) -> Listing:
 
 
 def not_found(path: str) -> StorageError:
-    """The error for a path where nothing is."""
+    """The error for a path where nothing is, with names beside it that are near."""
+    found: tuple[str, ...] = ()
+    if not protocol(path):
+        with suppress(OSError):
+            found = _near(path)
     return StorageError(
         f"{shown(path)} does not exist",
         code="R720",
-        hint=None if protocol(path) or os.path.isabs(path) else f"looked in {os.getcwd()}",
+        hint=did_you_mean(found) or _where_looked(path),
+        candidates=found,
     )
+
+
+def _near(path: str) -> tuple[str, ...]:
+    """Paths beside one that is not there: like it but for its suffix, or like it before that."""
+    folder, name = os.path.split(path)
+    stem, dot, suffix = name.partition(".")
+    there = [n.partition(".") for n in sorted(os.listdir(folder or "."))]
+    other = [s + d + x for s, d, x in there if s == stem and stem and x != suffix]
+    like = nearest(stem, [s for s, _, x in there if x == suffix])
+    return tuple(os.path.join(folder, n) for n in [*(s + dot + suffix for s in like), *other][:3])
+
+
+def _where_looked(path: str, escape: bool = False) -> str | None:
+    """The hint for a path that leads nowhere."""
+    if escape:
+        return (
+            f"[ begins a choice of characters; [[] is the bracket: {patterns.escape(shown(path))}"
+        )
+    return None if protocol(path) or os.path.isabs(path) else f"looked in {os.getcwd()}"
 
 
 def unreadable(path: str, error: Exception) -> StorageError:

@@ -67,7 +67,11 @@ def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> di
                 candidates=guess,
             )
         if name in found:
-            raise UsageError(f'option "{name}" of {what} is given twice', code="U611")
+            raise UsageError(
+                f'option "{name}" of {what} is given twice',
+                code="U611",
+                hint=f'"{spelled}" is another name of it' if spelled != name else None,
+            )
         if value is not None:
             found[name] = _checked(name, value, allowed[name], what)
     return {name: found[name] for name in allowed if name in found}

@@ -104,7 +104,7 @@ def canonical_types(
             raise UsageError(
                 f'option "{option}": "{text}" is no type, for column "{name}"',
                 code="U613",
-                notes=(str(error).splitlines()[0],),
+                notes=(getattr(error, "message", str(error)).splitlines()[0],),
             ) from None
         # One by one, to find the one that is wrong.
         found = tuple(canonical_types({n: t}, engine, option)[n] for n, t in columns.items())

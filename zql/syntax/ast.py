@@ -705,10 +705,13 @@ class SetOption(Syntax):
 
 @node
 class Explain(Syntax):
-    """`EXPLAIN [SYNTAX|LOGICAL|TRACE|ANALYZE] query`; level STAGES when none is written."""
+    """`EXPLAIN [SYNTAX|LOGICAL|TRACE|STAGES|ANALYZE] [FORMAT TEXT|JSON|MERMAID] query`, with the
+    options in parentheses too; STAGES as TEXT when none is written.
+    """
 
     query: Query
     level: str = "STAGES"
+    format: str = "TEXT"
 
 
 @node

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from zql.syntax.layout import HARD, SPACE, STEP, STOP, Aside, Break, Item, Mark
+from zql.syntax.layout import BLANK, HARD, SPACE, STEP, STOP, Aside, Break, Item, Mark
 from zql.tree import node
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -25,20 +25,24 @@ _LEADING = frozenset(
 
 @node
 class Comment:
-    """A comment; `line` counts those of its gap from 0, the one on which the gap begins."""
+    """A comment; `line` counts those of its gap from 0, the one on which the gap begins.
+
+    `blank`: an empty line stands before it.
+    """
 
     text: str
     start: int
     end: int
     line: int
+    blank: bool
 
 
 @node
 class Remarks:
     """The comments of one gap between two tokens.
 
-    `trailing` ends the line of the token before, `lines` stand by themselves, `inline` stands
-    before the next token on its line.
+    `trailing` ends the line of the token before, `lines` stand by themselves (behind an empty
+    line if they begin with a line feed), `inline` stands before the next token on its line.
     """
 
     trailing: str = ""
@@ -71,8 +75,10 @@ def find_comments(text: str, start: int, end: int) -> list[Comment]:
     found = []
     line, at = 0, start
     for match in _COMMENT.finditer(text, start, end):
-        line += text.count("\n", at, match.start())
-        found.append(Comment(match.group().rstrip(), match.start(), match.end(), line))
+        feeds = text.count("\n", at, match.start())
+        line += feeds
+        words = match.group().rstrip()
+        found.append(Comment(words, match.start(), match.end(), line, feeds > 1))
         at = match.end()
     return found
 
@@ -82,13 +88,14 @@ def remarks_between(text: str, start: int, end: int) -> Remarks:
     comments = find_comments(text, start, end)
     if not comments:
         return NOTHING
-    lines = [
-        (line, " ".join([comment.text for comment in group]))
-        for line, group in groupby(comments, lambda comment: comment.line)
-    ]
+    lines = []
+    for line, together in groupby(comments, lambda comment: comment.line):
+        first, *others = together
+        words = " ".join([first.text, *(comment.text for comment in others)])
+        lines.append((line, f"\n{words}" if first.blank else words))
     inline = trailing = ""
     if "\n" not in text[comments[-1].end : end]:
-        inline = lines.pop()[1]
+        inline = lines.pop()[1].lstrip("\n")
     if lines and lines[0][0] == 0:
         trailing = lines.pop(0)[1]
     return Remarks(trailing, tuple(line for _, line in lines), inline)
@@ -153,13 +160,11 @@ def _filled(gap: Sequence[Item], remarks: Remarks, before: str, token: str) -> l
 
 def _broken(items: list[Item], remarks: Remarks, before: str, token: str) -> list[Item]:
     """A gap that ends a line, and its comments that end one."""
-    own_lines: list[Item] = []
-    for line in remarks.lines:
-        own_lines += [Aside(line), HARD]
+    trailing: list[Item] = [Aside(f" {remarks.trailing}")] if remarks.trailing else []
+    ends, own_lines = _own_lines(remarks.lines, apart=token in ("|>", ";"))
     if not before:
         first: list[Item] = [Aside(remarks.trailing), HARD] if remarks.trailing else []
         return [*first, *own_lines, *items]
-    trailing: list[Item] = [Aside(f" {remarks.trailing}")] if remarks.trailing else []
     at = next((i for i, x in enumerate(items) if isinstance(x, Break) and not x.kept), None)
     if token in _CLOSING:
         # As far right as what stands before the bracket.
@@ -168,8 +173,20 @@ def _broken(items: list[Item], remarks: Remarks, before: str, token: str) -> lis
             return [*trailing, *inside, *items, HARD]
         return [*trailing, *inside, *items[:at], HARD, *items[at + 1 :]]
     if at is not None:
-        return [*trailing, *items[:at], HARD, *own_lines, *items[at + 1 :]]
+        return [*trailing, *items[:at], ends, *own_lines, *items[at + 1 :]]
     rest = [item for item in items if item != SPACE]
     if token == ";":  # noqa: S105 - no secret
-        return [*trailing, *rest, HARD, *own_lines]
+        return [*trailing, *rest, ends, *own_lines]
     return [*trailing, *rest, Mark(columns=STEP), HARD, *own_lines, STOP]
+
+
+def _own_lines(lines: Sequence[str], *, apart: bool) -> tuple[Break, list[Item]]:
+    """What ends the line before, and each line with what ends it.
+
+    Only where operators and statements end (`apart`) an empty line may stand.
+    """
+    ends = [BLANK if apart and line[0] == "\n" else HARD for line in lines]
+    items: list[Item] = []
+    for line, end in zip(lines, [*ends[1:], HARD], strict=False):
+        items += [Aside(line.lstrip("\n")), end]
+    return ends[0] if ends else HARD, items

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from zql.expr import expression as ex
 from zql.syntax import ast
 from zql.syntax.keywords import is_keyword
-from zql.syntax.layout import LINE, Doc, block, group, indent, items_of, join
+from zql.syntax.layout import LINE, Doc, block, fill, group, indent, items_of, join
 from zql.syntax.names import identifier_text
 from zql.tree import Node
 
@@ -133,6 +133,12 @@ class Texts:
     def list(self, nodes: Iterable[Node]) -> Doc:
         """Documents with commas between."""
         return join((",", LINE), [self(node) for node in nodes])
+
+    def values(self, nodes: tuple[Node, ...]) -> Doc:
+        """As `list`, but constants share lines."""
+        if nodes and all(isinstance(node, ex.Literal) for node in nodes):
+            return fill([self(node) for node in nodes])
+        return self.list(nodes)
 
 
 Renderer = Callable[[Any, Texts], Doc]
@@ -276,7 +282,7 @@ def _between(node: ex.Between, of: Texts) -> Doc:
 @renders(ex.In)
 def _in(node: ex.In, of: Texts) -> Doc:
     word = " NOT IN " if node.negated else " IN "
-    return (of(node.operand, SYMBOL), word, block("(", of.list(node.items), ")"))
+    return (of(node.operand, SYMBOL), word, block("(", of.values(node.items), ")"))
 
 
 @renders(ex.Subquery)
@@ -335,7 +341,7 @@ def _extract(node: ex.Extract, of: Texts) -> Doc:
 
 @renders(ex.Array)
 def _array(node: ex.Array, of: Texts) -> Doc:
-    return brackets("[", of.list(node.items), "]")
+    return brackets("[", of.values(node.items), "]")
 
 
 @renders(ex.Comprehension)

@@ -143,19 +143,20 @@ class _Formatter:
             nexts.append(following)
         nexts.reverse()
         found: dict[int, Remarks] = {}
-        previous = -1
+        previous, latest = -1, 0
         for at in range(1, len(places)):
             before = places[at - 1]
             previous = previous if before is None else before
             here = remarks_between(self._text, ends[piece.first + at - 1], starts[piece.first + at])
             if here == NOTHING:
                 continue
-            gap, nearest = nexts[at], max([previous + 1, *found])
+            gap, nearest = nexts[at], max(previous + 1, latest)
             if here.trailing and nearest < gap:
                 found[nearest] = found.get(nearest, NOTHING).followed_by(Remarks(here.trailing))
-                here = Remarks("", here.lines, here.inline)
+                here, latest = Remarks("", here.lines, here.inline), nearest
             if here != NOTHING:
                 found[gap] = found.get(gap, NOTHING).followed_by(here)
+                latest = gap
         return found
 
 

@@ -24,12 +24,13 @@ class Break:
     """A place where a line may end; `flat` stands there when it does not.
 
     A `kept` break is a plain space, which never ends a line; a `hard` one always does, and all
-    groups around it with it.
+    groups around it with it, and a `blank` one leaves a line empty besides.
     """
 
     flat: str
     kept: bool = False
     hard: bool = False
+    blank: bool = False
 
 
 @node
@@ -53,6 +54,7 @@ Doc = Union[Item, tuple["Doc", ...]]  # noqa: UP007 - a string cannot stand in `
 LINE = Break(" ")
 SOFT = Break("")
 HARD = Break("", hard=True)
+BLANK = Break("", hard=True, blank=True)
 SPACE = Break(" ", kept=True)
 
 BEGIN = Mark(group=True)
@@ -78,6 +80,12 @@ def join(separator: Doc, docs: Iterable[Doc]) -> Doc:
             out.append(separator)
         out.append(doc)
     return tuple(out)
+
+
+def fill(docs: Iterable[Doc]) -> Doc:
+    """Documents with commas between, as many on a line as fit."""
+    first, *others = docs
+    return (first, *((",", group(LINE, doc)) for doc in others))
 
 
 def block(opening: str, content: Doc, closing: str) -> Doc:
@@ -110,7 +118,7 @@ def one_line(doc: Doc) -> str:
 def lay_out(items: Iterable[Item], width: int = WIDTH, newline: str = "\n") -> str:
     """The lines of a document."""
     items = list(items)
-    sizes, reach = _group_sizes(items), _reach(items)
+    needed = _needed(items)
     out: list[str] = []
     column = 0
     broken, indents = [True], [0]
@@ -123,13 +131,12 @@ def lay_out(items: Iterable[Item], width: int = WIDTH, newline: str = "\n") -> s
         elif isinstance(item, Break):
             if item.hard or (broken[-1] and not item.kept):
                 column = indents[-1]
-                out.append(newline + " " * column)
+                out.append(newline * (2 if item.blank else 1) + " " * column)
             else:
                 out.append(item.flat)
                 column += len(item.flat)
         elif item.group:
-            size, end = sizes[at]
-            broken.append(broken[-1] and (size < 0 or column + size + reach[end] > width))
+            broken.append(broken[-1] and not 0 <= needed[at] <= width - column)
         elif item is END:
             broken.pop()
         elif item is STOP:
@@ -143,40 +150,34 @@ def _column_after(column: int, text: str) -> int:
     return column + len(text) if "\n" not in text else len(text) - text.rindex("\n") - 1
 
 
-def _columns(text: str) -> int:
-    """The columns of the first line: what comes behind it begins anew."""
-    return len(text) if "\n" not in text else text.index("\n")
+def _needed(items: list[Item]) -> dict[int, int]:
+    """By where a group begins: the columns that it and what cannot leave its line need.
 
-
-def _group_sizes(items: list[Item]) -> dict[int, tuple[int, int]]:
-    """By where a group begins: its columns on one line (-1: it must not be), and where it ends."""
-    sizes: dict[int, tuple[int, int]] = {}
-    open_groups: list[tuple[int, int]] = []
-    total, last_hard = 0, -1
-    for at, item in enumerate(items):
-        if isinstance(item, str):
-            total += _columns(item)
-        elif isinstance(item, Break):
-            total += len(item.flat)
-            last_hard = at if item.hard else last_hard
-        elif isinstance(item, Mark):
-            if item.group:
-                open_groups.append((at, total))
-            elif item is END:
-                begin, before = open_groups.pop()
-                sizes[begin] = (-1 if last_hard > begin else total - before, at)
-    return sizes
-
-
-def _reach(items: list[Item]) -> list[int]:
-    """By place: the columns of text from there to the next break."""
-    reach = [0] * (len(items) + 1)
+    -1 for a group that cannot stand on one line. A text with a line feed ends the line, so
+    nothing behind it counts.
+    """
+    needed: dict[int, int] = {}
+    ends: list[tuple[int, bool]] = []
+    flat = reach = 0  # columns to the next line feed, and to the next break besides
+    hard = False
     for at in range(len(items) - 1, -1, -1):
         item = items[at]
         if isinstance(item, str):
-            reach[at] = _columns(item) + ("\n" not in item and reach[at + 1])
+            head, feed, _ = item.partition("\n")
+            if feed:
+                flat = reach = 0
+                ends = [(0, hard_behind) for _, hard_behind in ends]
+            flat += len(head)
+            reach += len(head)
         elif isinstance(item, Break):
-            reach[at] = len(item.flat) + reach[at + 1] if item.kept else 0
-        else:
-            reach[at] = reach[at + 1]
-    return reach
+            flat += len(item.flat)
+            reach = reach + len(item.flat) if item.kept else 0
+            hard = hard or item.hard
+        elif item is END:
+            ends.append((flat - reach, hard))
+            hard = False
+        elif isinstance(item, Mark) and item.group:
+            behind, hard_behind = ends.pop()
+            needed[at] = -1 if hard else flat - behind
+            hard = hard or hard_behind
+    return needed

@@ -53,17 +53,21 @@ def expression_name(expr: ex.Expr) -> str:
 
 def print_query(query: ast.Query) -> str:
     """A query with one operator on each line, or on several when it is long."""
-    return lay_out(items_of(document(query)))
+    return _with_semicolon(query)[:-1]
 
 
 def print_statement(statement: ast.Statement) -> str:
     """A statement without its `;`."""
-    return lay_out(items_of(document(statement)))
+    return _with_semicolon(statement)[:-1]
 
 
 def print_script(script: ast.Script) -> str:
     """A script: each statement with its `;`, an empty line between."""
-    return "\n\n".join([print_statement(s) + ";" for s in script.statements]) + "\n"
+    return "\n\n".join([_with_semicolon(statement) for statement in script.statements]) + "\n"
+
+
+def _with_semicolon(node: Node) -> str:
+    return lay_out((*items_of(document(node)), ";"))
 
 
 # ---- statements --------------------------------------------------------------------------------
@@ -114,17 +118,30 @@ def _function_parameter(node: ast.FunctionParameter, of: Texts) -> Doc:
 
 @renders(ast.Explain)
 def _explain(node: ast.Explain, of: Texts) -> Doc:
-    return ("EXPLAIN" if node.level == "STAGES" else f"EXPLAIN {node.level}", LINE, of(node.query))
+    chosen = [] if node.level == "STAGES" else [node.level]
+    head = " ".join(["EXPLAIN", *chosen])
+    if node.format != "TEXT":
+        head = f"EXPLAIN ({', '.join([*chosen, f'FORMAT {node.format}'])})"
+    return (head, LINE, of(node.query))
 
 
 @renders(ast.Describe)
 def _describe(node: ast.Describe, of: Texts) -> Doc:
-    return ("DESCRIBE", LINE, of(node.query))
+    return ("DESCRIBE", *_described(node.query, of))
 
 
 @renders(ast.Summarize)
 def _summarize(node: ast.Summarize, of: Texts) -> Doc:
-    return ("SUMMARIZE", LINE, of(node.query))
+    return ("SUMMARIZE", *_described(node.query, of))
+
+
+def _described(query: ast.Query, of: Texts) -> tuple[Doc, ...]:
+    """A query, or just the name or the path that all of it is."""
+    match query:
+        case ast.Query((ast.NameSource() | ast.PathSource((_,)) as item,), (), ()):
+            return (" ", of(item))
+        case _:
+            return (LINE, of(query))
 
 
 @renders(ast.Show)

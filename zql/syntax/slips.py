@@ -279,7 +279,8 @@ def _aliases(place: Place) -> ParseError | None:
         *END_NAMES, "COMMA", "RPAR", "RSQB", "DOT", "AS", "PIPE", "EQUAL", "IS", "PLUS", "MINUS",
         "LESSTHAN", "MORETHAN", "ASC", "DESC", "NOT_EQUAL", "STAR", "SLASH", "IN", "AND", "OR",
     )  # fmt: skip
-    if place.name() in RESERVED and "IDENT" in place.expected and follows:
+    declared = place.word(-1) in ("DECLARE", "VIEW", "TABLE", "FUNCTION")
+    if place.name() in RESERVED and "IDENT" in place.expected and (follows or declared):
         return _reserved(place)
     return None
 

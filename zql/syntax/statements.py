@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zql.errors import ParseError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.source import Span
 from zql.syntax import ast
 from zql.syntax.automaton import Token
+from zql.syntax.keywords import EXPLAIN_FORMATS
 from zql.syntax.literals import string_value
 from zql.syntax.operators import OperatorActions
 
@@ -165,8 +167,37 @@ class StatementActions(OperatorActions):
     def set_option(self, span: Span, name: ast.Identifier, value: ex.Expr) -> ast.SetOption:
         return ast.SetOption(name, value, span=span)
 
-    def explain(self, span: Span, level: str, query: ast.Query) -> ast.Explain:
-        return ast.Explain(query, level or "STAGES", span=span)
+    def explain_format(self, span: Span, name: ast.Identifier) -> ast.Identifier:
+        """The format, told from a level by its type."""
+        word = name.text.upper()
+        if word not in EXPLAIN_FORMATS:
+            known = [each.lower() for each in EXPLAIN_FORMATS]
+            near = did_you_mean(nearest(name.text.lower(), known))
+            raise ParseError(
+                f'EXPLAIN has no format "{name.text}"',
+                code="S120",
+                span=name.span or span,
+                hint=near or f"formats: {', '.join(known)}",
+            )
+        return replace(name, text=word)
+
+    def explain(self, span: Span, query: ast.Query) -> ast.Explain:
+        return ast.Explain(query, span=span)
+
+    def explain_with(
+        self, span: Span, options: tuple[str | ast.Identifier, ...], query: ast.Query
+    ) -> ast.Explain:
+        levels = [option for option in options if isinstance(option, str)]
+        formats = [option.text for option in options if not isinstance(option, str)]
+        if len(levels) > 1 or len(formats) > 1:
+            twice = levels if len(levels) > 1 else formats
+            raise ParseError(
+                f"EXPLAIN takes one of {' and '.join(twice)}",
+                code="S120",
+                span=Span(span.source, span.start, query.span.start if query.span else span.end),
+                hint="write one level, and one format",
+            )
+        return ast.Explain(query, *(levels or ["STAGES"]), *formats, span=span)
 
     def describe(self, span: Span, query: ast.Query) -> ast.Describe:
         return ast.Describe(query, span=span)

@@ -48,7 +48,7 @@ class _Rule:
 
     def visit(self, plan: lp.LogicalPlan, seen: bool) -> lp.LogicalPlan:
         """`seen`: whether the order of the plan's rows can be seen above it."""
-        below = _sees_order(plan, seen)
+        below = sees_order(plan, seen)
 
         def child(node: Node) -> Node:
             if isinstance(node, lp.LogicalPlan):
@@ -111,7 +111,7 @@ class _Rule:
         return lp.Project(wide, tuple(lp.Assign(c, c) for c in columns))
 
 
-def _sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
+def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
     """Whether an operator looks at the order of its input, or passes it on to one that does."""
     match plan:
         case lp.Sort() | lp.Distinct() | lp.Join():

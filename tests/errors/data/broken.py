@@ -1,0 +1,3 @@
+from nowhere import something
+
+__all__ = ["something"]

@@ -1,0 +1,219 @@
+"""Operators and expressions as people read them: one line for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from zql.expr import expression as ex
+from zql.expr.sql import expression_sql
+from zql.logical import plan as lp
+from zql.tree import Node, children, map_children
+
+_QUOTED_PLAIN = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
+
+
+def inputs(plan: lp.LogicalPlan) -> list[lp.LogicalPlan]:
+    """The plans that an operator reads, those of its expressions' subqueries last."""
+    below = [c for c in children(plan) if isinstance(c, lp.LogicalPlan)]
+    return below + [n.query for n in _own(plan) if isinstance(n, ex.Subquery)]  # type: ignore[misc]
+
+
+def _own(plan: lp.LogicalPlan) -> list[Node]:
+    found, todo = [], [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        todo += [c for c in children(node) if not isinstance(c, lp.LogicalPlan)]
+    return found
+
+
+def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for each operator
+    """An operator in a line, with what it works on."""
+    match plan:
+        case lp.Scan():
+            return f"Scan {plan.name}: {', '.join(c.name for c in plan.columns)}"
+        case lp.MemoryScan():
+            return f"MemoryScan {plan.key}: {', '.join(c.name for c in plan.columns)}"
+        case lp.StageResult() | lp.BatchInput():
+            return type(plan).__name__
+        case lp.TableFunction():
+            return f"TableFunction {plan.name}({_list(plan.args)})"
+        case lp.Values():
+            return f"Values {len(plan.rows)} rows"
+        case lp.Filter():
+            return f"Filter {expression_text(plan.predicate)}"
+        case lp.Project():
+            return f"Project {_assigns(plan.assigns)}"
+        case lp.Aggregate():
+            keys = f" by {_assigns(plan.keys)}" if plan.keys else ""
+            return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}"
+        case lp.DistinctOn():
+            order = f" order {_keys(plan.order)}" if plan.order else ""
+            return f"DistinctOn {_list(plan.on)}{order}"
+        case lp.Sort():
+            return f"Sort {_keys(plan.keys)}"
+        case lp.Limit():
+            count = "all" if plan.count is None else str(plan.count)
+            return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
+        case lp.Join():
+            on = f" on {expression_text(plan.condition)}" if plan.condition is not None else ""
+            return f"Join {plan.kind}{on}"
+        case lp.SetOperation():
+            return f"{plan.kind.capitalize()}{' all' if plan.all else ''}"
+        case lp.Unnest():
+            outer = " outer" if plan.outer else ""
+            return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"
+        case lp.Apply():
+            return "Apply " + "; ".join(python_lines(plan))
+        case lp.MapRows():
+            return "MapRows " + python_lines(plan)[0]
+        case lp.Write():
+            shards = dict(plan.options).get("shards")
+            shown = f", {shards} shards" if shards else ""
+            by = f" by {plan.shard.name}" if plan.shard is not None else ""
+            return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
+        case lp.Query():
+            return f"Query {', '.join(plan.names)}"
+        case lp.Check():
+            said = f" says {_list(plan.payload)}" if plan.payload else ""
+            return f"Check {plan.condition.name}: {plan.text}{said}" + (
+                ", on all rows first" if plan.kept else ""
+            )
+        case lp.Shared():
+            return f"Shared {', '.join(name for name, _ in plan.tables)}"
+        case lp.SharedRows():
+            return f"SharedRows {plan.table}"
+        case lp.Finish():
+            return f"Finish, counted as {plan.counter}" if plan.counter else "Finish"
+        case lp.Store():
+            return f"Store {plan.table}: {', '.join(plan.names)}"
+        case lp.Common() | lp.CommonRows():
+            return f"{type(plan).__name__} {plan.number} ({plan.name})"
+        case _:
+            return type(plan).__name__
+
+
+def _sets(plan: lp.Aggregate) -> str:
+    names = [k.column.name for k in plan.keys]
+    sets = ", ".join(f"({', '.join(names[i] for i in numbers)})" for numbers in plan.sets)
+    return f" in sets {sets}" if sets else ""
+
+
+def _list(exprs: Iterable[ex.Expr]) -> str:
+    return ", ".join(expression_text(e) for e in exprs)
+
+
+def _keys(keys: Iterable[ex.SortKey]) -> str:
+    return ", ".join(expression_text(k.expr) + (" desc" if k.descending else "") for k in keys)
+
+
+def _assigns(assigns: Iterable[lp.Assign]) -> str:
+    parts = []
+    for assign in assigns:
+        text = expression_text(assign.expr)
+        name = assign.column.name
+        parts.append(
+            name
+            if isinstance(assign.expr, ex.Column) and assign.expr.name == name
+            else f"{text} as {name}"
+        )
+    return ", ".join(parts)
+
+
+def expression_text(expr: ex.Expr) -> str:
+    """A bound expression for people: as its SQL, plain names without quotes."""
+    text = expression_sql(_readable(expr), lambda _plan: "subquery")
+    return _QUOTED_PLAIN.sub(r"\1", text)
+
+
+def _readable(expr: ex.Expr) -> ex.Expr:
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.LogicalPlan):
+            return node
+        node = map_children(node, visit)
+        if isinstance(node, ex.Column):
+            return ex.Variable(node.name)
+        if isinstance(node, ex.PythonCall):
+            named = tuple(ex.NamedArgument(k, v) for k, v in node.keywords)
+            name = getattr(node.function, "name", "python")
+            return ex.Call((name,), (*node.args, *named))
+        return node
+
+    return visit(expr)  # type: ignore[return-value]
+
+
+def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
+    """Each Python call of an operator in a line: what is handed in, and what comes back."""
+    if isinstance(call, lp.MapRows):
+        if call.record:
+            given = "{" + ", ".join(name for name, _ in call.record) + "}"
+        else:
+            given = ", ".join(expression_text(a) for a in call.args)
+        named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
+        return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}"]
+    lines = []
+    for column in call.calls:
+        args = [expression_text(a) for a in column.args]
+        args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
+        guard = f" only where {expression_text(column.guard)}" if column.guard else ""
+        guard += ", NULL for an exception" if column.safe else ""
+        home = _home(column.function)
+        lines.append(
+            f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
+        )
+    return lines
+
+
+def _home(function: object) -> str:
+    name = getattr(function, "name", "?")
+    return f"{name}" + (" VOLATILE" if getattr(function, "volatile", False) else "")
+
+
+_WORDS: tuple[tuple[type, str], ...] = (
+    (lp.Filter, "WHERE"),
+    (lp.Project, "computed columns"),
+    (lp.Aggregate, "AGGREGATE"),
+    (lp.Distinct, "DISTINCT"),
+    (lp.DistinctOn, "DISTINCT ON"),
+    (lp.Sort, "ORDER BY"),
+    (lp.Limit, "LIMIT"),
+    (lp.Unnest, "UNNEST"),
+    (lp.Write, "WRITE"),
+    (lp.Query, "the result"),
+    (lp.Check, "ASSERT"),
+    (lp.Finish, "FINISH"),
+    (lp.Store, "CREATE TABLE"),
+)
+
+
+def word(plan: lp.LogicalPlan) -> str:
+    """What an operator is called in scripts; Python calls by the functions' names."""
+    match plan:
+        case lp.Apply():
+            return ", ".join(dict.fromkeys(f"{c.function.name}(..)" for c in plan.calls))
+        case lp.MapRows():
+            return f"{plan.kind} {plan.function.name}"
+        case lp.Join():
+            return "JOIN" if plan.kind == "INNER" else f"{plan.kind} JOIN"
+        case lp.SetOperation():
+            return f"{plan.kind} ALL" if plan.all else plan.kind
+        case lp.Scan():
+            return plan.name
+        case lp.MemoryScan():
+            return plan.key
+        case lp.Common() | lp.CommonRows():
+            return f"the rows of {plan.name}"
+        case _:
+            found = (name for kind, name in _WORDS if isinstance(plan, kind))
+            return next(found, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(plan).__name__).upper())
+
+
+_LONGEST = 60
+
+
+def written(expr: ex.Expr) -> str:
+    """An expression as its user wrote it, in one line and not too long."""
+    text = " ".join((expr.span.text if expr.span else expression_text(expr)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 2] + ".."

@@ -1,0 +1,230 @@
+"""What the optimizer did and did not do with a query, and why: the notes of EXPLAIN.
+
+They are found by looking at the plan as it was bound and as it came out. Nothing here decides
+anything: the rules do, and `zql/optimizer/rules` has their reasons in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from zql.explain.labels import word, written
+from zql.explain.stays import why_filter_stays, why_limit_stays
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.optimizer.facts import conjuncts, has_window
+from zql.optimizer.optimizer import Rewrite
+from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
+from zql.optimizer.rules.keep_row_order import keep_row_order, sees_order
+from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
+from zql.tree import children, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that was done or not. `kind` is pushed, stays, pruned, handed, fused, stage,
+    shared, order or off; `line` is the line of the script that it is about.
+    """
+
+    kind: str
+    text: str
+    line: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """The text with the line."""
+        return self.text if self.line is None else f"{self.text} (line {self.line})"
+
+
+def notes_of(
+    bound: lp.LogicalPlan,
+    trace: Sequence[Rewrite],
+    optimized: lp.LogicalPlan,
+    stages: PhysicalPlan,
+    unfused: PhysicalPlan,
+    disabled: Collection[str] = (),
+) -> tuple[Note, ...]:
+    """All notes on a query, in the order of kinds; each text once."""
+    # Before that rule Python calls stand in expressions, and nothing has moved yet.
+    isolated = [r.plan for r in trace if r.rule == isolate_python_calls.__name__]
+    # What that rule adds is in nobody's way: it runs last.
+    moved = [bound, *(r.plan for r in trace if r.rule != keep_row_order.__name__)][-1]
+    found = [
+        *_pushed(isolated[0] if isolated else bound, moved),
+        *_stays(moved),
+        *_pruned(bound, optimized),
+        *_handed(optimized),
+        *_fused(stages, unfused),
+        *_cuts(stages),
+        *_unseen_sorts(bound),
+    ]
+    if disabled:
+        found.append(Note("off", f"rules that are switched off: {', '.join(sorted(disabled))}"))
+    return tuple(dict.fromkeys(found))
+
+
+def _line(expr: ex.Expr) -> int | None:
+    return expr.span.line if expr.span else None
+
+
+# ---- conditions and limits ----------------------------------------------------------------------
+
+
+def _conditions(plan: lp.LogicalPlan) -> dict[object, tuple[ex.Expr, lp.LogicalPlan]]:
+    """Each condition of the plan's filters by its place in the script, and what it stands on."""
+    found: dict[object, tuple[ex.Expr, lp.LogicalPlan]] = {}
+    for node in walk(plan):
+        if isinstance(node, lp.Filter):
+            for part in conjuncts(node.predicate):
+                found.setdefault(part.span or part, (part, node.input))
+    return found
+
+
+def _chain(plan: lp.LogicalPlan) -> list[str]:
+    """The operators from here down to where there are none, or several, below."""
+    words = []
+    while True:
+        if not isinstance(plan, lp.Filter | lp.Project):
+            words.append(word(plan))
+        below = [c for c in children(plan) if isinstance(c, lp.LogicalPlan)]
+        if len(below) != 1:
+            return words
+        plan = below[0]
+
+
+def _pushed(bound: lp.LogicalPlan, optimized: lp.LogicalPlan) -> Iterator[Note]:
+    before, after = _conditions(bound), _conditions(optimized)
+    for key, (part, below) in before.items():
+        if key not in after:
+            continue
+        _, now = after[key]
+        left = _chain(now)
+        passed = [w for w in _chain(below) if w not in left]
+        if passed:
+            to = f", to {word(now)}" if isinstance(now, lp.Scan | lp.MemoryScan) else ""
+            text = f"the filter on {written(part)}, below {' and '.join(passed)}{to}"
+            yield Note("pushed", text, _line(part))
+    limits = (n for n in walk(bound) if isinstance(n, lp.Limit))
+    for limit in limits:
+        same = [n for n in walk(optimized) if isinstance(n, lp.Limit) and n.count == limit.count]
+        if same and same[0].offset == limit.offset:
+            left = _chain(same[0].input)
+            passed = [w for w in _chain(limit.input) if w not in left]
+            if passed:
+                yield Note("pushed", f"LIMIT {limit.count}, below {' and '.join(passed)}")
+
+
+def _stays(optimized: lp.LogicalPlan) -> Iterator[Note]:
+    for node in walk(optimized):
+        if isinstance(node, lp.Filter):
+            for part in conjuncts(node.predicate):
+                below, reason = why_filter_stays(part, node)
+                if reason and part.span is not None:  # else nobody has written it
+                    text = f"the filter on {written(part)} above {word(below)}: {reason}"
+                    yield Note("stays", text, _line(part))
+        elif isinstance(node, lp.Limit) and (reason := why_limit_stays(node)):
+            text = f"LIMIT {node.count} above {word(node.input)}: {reason}"
+            yield Note("stays", text)
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+def _pruned(bound: lp.LogicalPlan, optimized: lp.LogicalPlan) -> Iterator[Note]:
+    before = [n for n in walk(bound) if isinstance(n, lp.Scan)]
+    for scan in dict.fromkeys(n for n in walk(optimized) if isinstance(n, lp.Scan)):
+        kept = {c.column.name for c in scan.columns_read}
+        whole = next((s for s in before if kept <= {c.column.name for c in s.columns_read}), scan)
+        data = [c for c in whole.columns_read if c.kind in ("data", "hive")]
+        read = [c for c in data if c.column.name in kept]
+        if len(read) < len(data):
+            yield Note("pruned", f"{scan.name}: {len(read)} of {len(data)} columns are read")
+
+
+def _handed(optimized: lp.LogicalPlan) -> Iterator[Note]:
+    for node in walk(optimized):
+        if not isinstance(node, lp.MapRows) or not node.record:
+            continue
+        name = node.function.name
+        names = ", ".join(n for n, _ in node.record)
+        if node.function.reads is None:
+            every = "the one column is" if len(node.record) == 1 else "all columns are"
+            text = f"{every} handed to {name}: it takes the record, and may look at any of it"
+        else:
+            text = f"{name} gets {names}: its source looks at nothing else of the record"
+        yield Note("handed", text, node.span.line if node.span else None)
+
+
+# ---- stages -------------------------------------------------------------------------------------
+
+
+def _sql_steps(stage: Stage) -> int:
+    return sum(isinstance(step, RunSql) for step in stage.steps)
+
+
+def _fused(stages: PhysicalPlan, unfused: PhysicalPlan) -> Iterator[Note]:
+    for stage, before in zip(stages.stages, unfused.stages, strict=True):
+        count, now = _sql_steps(before), _sql_steps(stage)
+        if now < count:
+            yield Note("fused", f"stage {stage.id}: {count} steps of SQL into {now}")
+        for step in stage.steps:
+            if isinstance(step, RunSql) and isinstance(step.plan, lp.Shared):
+                names = " and ".join(dict.fromkeys(word(table) for _, table in step.plan.tables))
+                text = f"stage {stage.id}: {names}, written more than once, is computed once"
+                yield Note("shared", text)
+
+
+def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
+    """Why a stage ends where it does."""
+    for stage in stages.stages:
+        readers = [s for s in stages.stages if stage.id in s.inputs or _reads(s, stage)]
+        if not isinstance(stage.sink, Keep) or not readers:
+            continue
+        reader = readers[0]
+        if readers[1:]:
+            *most, last = (str(r.id) for r in readers)
+            why = f"its rows are computed once, and read by the stages {', '.join(most)} and {last}"
+            yield Note("shared", f"stage {stage.id}: {why}")
+            continue
+        if _reads(reader, stage):
+            calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
+            names = ", ".join(dict.fromkeys(word(c) for c in calls))
+            why = f"{names} in stage {reader.id} works on its rows in parts"
+        elif stage.limit is not None:
+            why = f"LIMIT in stage {reader.id} takes {stage.limit} rows, then no task is begun"
+        else:
+            why = f"{_consumer(reader, stage)} in stage {reader.id} needs all of its rows"
+            if _consumer(reader, stage) in ("WHERE", "SQL", "UNNEST"):
+                why = f"its rows are computed once, before stage {reader.id} reads them"
+        yield Note("stage", f"stage {stage.id} ends here: {why}")
+
+
+def _reads(reader: Stage, stage: Stage) -> bool:
+    source = reader.source
+    return isinstance(source, lp.StageResult) and source.stage == stage.id
+
+
+def _consumer(reader: Stage, stage: Stage) -> str:
+    for node in walk(reader):
+        below = [c for c in children(node) if isinstance(c, lp.StageResult)]
+        if isinstance(node, lp.LogicalPlan) and any(b.stage == stage.id for b in below):
+            if isinstance(node, lp.Project):
+                return "a window function" if any(map(has_window, node.assigns)) else "SQL"
+            return word(node)
+    return "a subquery"
+
+
+# ---- order --------------------------------------------------------------------------------------
+
+
+def _unseen_sorts(plan: lp.LogicalPlan, seen: bool = True) -> Iterator[Note]:
+    """Sorts whose order nothing above them can see."""
+    if isinstance(plan, lp.Sort) and not seen:
+        keys = ", ".join(written(k.expr) for k in plan.keys)
+        text = f"nothing sees the order of ORDER BY {keys}: it can be left out"
+        yield Note("order", text, _line(plan.keys[0].expr))
+    below = sees_order(plan, seen)
+    for child in children(plan):
+        if isinstance(child, lp.LogicalPlan):
+            yield from _unseen_sorts(child, below)

@@ -1,0 +1,174 @@
+"""Plans as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from zql.explain.labels import inputs, label, python_lines
+from zql.explain.notes import Note
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.optimizer.optimizer import Rewrite
+from zql.physical.plan import (
+    CallPython,
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    RunSql,
+    Stage,
+    StoreTable,
+    WriteFiles,
+)
+from zql.physical.sql import indented, render
+from zql.tree import Node, walk
+
+
+def logical_text(plan: lp.LogicalPlan) -> str:
+    """The bound plan, an operator a line, with its columns and their types."""
+    lines = tree_lines(plan)
+    for output in outputs(plan):
+        named = (f"{name} {type_}" for name, type_ in shown_columns(output))
+        lines.append(f"columns: {', '.join(named)}")
+    return "\n".join(lines)
+
+
+def outputs(plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, ...]:
+    """What a statement gives; a plan that is no whole statement gives itself."""
+    return lp.outputs_of(plan) if isinstance(plan, lp.Root) else (plan,)
+
+
+def shown_columns(plan: lp.LogicalPlan) -> list[tuple[str, str]]:
+    """Names and types of a plan's columns: the users' names, where the plan knows them."""
+    known = isinstance(plan, lp.Query | lp.Write | lp.Store)
+    names = plan.names if known else tuple(c.name for c in plan.columns)  # type: ignore[union-attr]
+    return [(name, c.type) for name, c in zip(names, plan.columns, strict=True)]
+
+
+def trace_text(plan: lp.LogicalPlan, trace: Iterable[Rewrite]) -> str:
+    """The bound plan, then each rule that changed it with the plan behind it."""
+    parts = ["bound", *_indented(tree_lines(plan))]
+    rewrites = list(trace)
+    for rewrite in rewrites:
+        parts += ["", rewrite.rule, *_indented(tree_lines(rewrite.plan))]
+    if not rewrites:
+        parts.append("(no rule changed the plan)")
+    return "\n".join(parts)
+
+
+def stages_text(plan: PhysicalPlan, notes: Sequence[Note]) -> str:
+    """Each stage: what is cut into tasks, its steps with their SQL and Python calls, its end."""
+    here = not plan.writes
+    parts = ["\n".join(_stage(stage, here)) for stage in plan.stages]
+    if notes:
+        parts.append("\n".join(["Notes", *(f"  {note.kind}: {note.shown}" for note in notes)]))
+    return "\n\n".join(parts)
+
+
+def stage_kind(stage: Stage, here: bool = False) -> str:
+    """How a stage is run. `here`: little input is worked on in this process."""
+    workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
+    if stage.source is None:
+        if stage.row_local and is_sharded(stage):
+            return "DuckDB, one statement for each split of the input"
+        return "one DuckDB statement, all threads"
+    if isinstance(stage.source, lp.Scan):
+        return f"tasks over the splits of {stage.source.name}, {workers}"
+    return f"tasks over the result of stage {stage.source.stage}, {workers}"
+
+
+def is_sharded(stage: Stage) -> bool:
+    """Whether the stage writes several files."""
+    sink = stage.sink
+    return isinstance(sink, WriteFiles) and ("{shard" in sink.uri or sink.uri.endswith("/"))
+
+
+def _stage(stage: Stage, here: bool) -> list[str]:
+    lines = [f"Stage {stage.id}: {stage_kind(stage, here)}"]
+    for step in stage.steps:
+        lines += _indented(_step(step))
+    return [*lines, f"  {sink_line(stage)}"]
+
+
+def _step(step: RunSql | CallPython) -> list[str]:
+    if isinstance(step, CallPython):
+        return [f"Python {line}" for line in python_lines(step.call)]
+    lines = [reads_line(node) for node in walk(step.plan) if isinstance(node, lp.Scan)]
+    if not passes_on(step.plan):
+        lines += ["SQL", *_indented(step_sql(step).split("\n"))]
+    return lines
+
+
+def step_sql(step: RunSql) -> str:
+    """A step's SELECT for people: indented, sources under their own names."""
+    return indented(render(step.plan, _shown_sources(step.plan)))
+
+
+def passes_on(plan: lp.LogicalPlan) -> bool:
+    """Whether a step's SQL only reads."""
+    return isinstance(plan, lp.Scan | lp.StageResult | lp.BatchInput)
+
+
+def reads_line(scan: lp.Scan) -> str:
+    """What is read of some files."""
+    files = f"{len(scan.files)} file" + ("s" if len(scan.files) != 1 else "")
+    names = ", ".join(c.source for c in scan.columns_read)
+    return f"Read {scan.name} ({scan.format}, {files}): {names}"
+
+
+def _shown_sources(plan: lp.LogicalPlan) -> dict[Node, str]:
+    sources: dict[Node, str] = {}
+    for node in walk(plan):
+        if isinstance(node, lp.Scan):
+            sources[node] = f"<{node.name}>"
+        elif isinstance(node, lp.MemoryScan):
+            sources[node] = f"<{node.key}>"
+        elif isinstance(node, lp.StageResult):
+            sources[node] = f"<stage {node.stage}>"
+        elif isinstance(node, lp.BatchInput):
+            sources[node] = "<rows>"
+    return sources
+
+
+def sink_line(stage: Stage) -> str:
+    """Where a stage's rows go."""
+    match stage.sink:
+        case Keep():
+            return f"Keep for later stages: {', '.join(c.name for c in stage_columns(stage))}"
+        case Collect(names=names):
+            return f"Result: {', '.join(names)}"
+        case WriteFiles() as sink:
+            options = "".join(f", {name} {value}" for name, value in sink.options)
+            by = f" by {sink.shard.name}" if sink.shard is not None else ""
+            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options}{by})"
+            return f"{head}: {', '.join(sink.names)}"
+        case Drop(counter=counter):
+            return f"Drop the rows, count them as {counter}" if counter else "Drop the rows"
+        case StoreTable() as table:
+            return f"Keep as the table {table.table}: {', '.join(table.names)}"
+
+
+def stage_columns(stage: Stage) -> tuple[ex.Column, ...]:
+    """The columns of a stage's rows."""
+    last = stage.steps[-1]
+    return last.plan.columns if isinstance(last, RunSql) else last.call.columns
+
+
+def tree_lines(plan: lp.LogicalPlan) -> list[str]:
+    """The operators, inputs below and drawn as branches; subqueries of expressions too."""
+    lines = [label(plan)]
+    below = inputs(plan)
+    for i, plan_below in enumerate(below):
+        lines += branch(tree_lines(plan_below), last=i == len(below) - 1)
+    return lines
+
+
+def branch(lines: Sequence[str], *, last: bool) -> list[str]:
+    """The lines of a subtree behind the branch that leads to it."""
+    first, *rest = lines
+    bar = "   " if last else "│  "
+    return [("└─ " if last else "├─ ") + first, *(bar + line for line in rest)]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return ["  " + line if line else line for line in lines]
