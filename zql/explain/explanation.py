@@ -47,10 +47,6 @@ class Explanation:
             return _json(self.document)
         return mermaid(self.document) if format == "MERMAID" else self.text
 
-    def titled(self, title: str) -> Explanation:
-        """The same with a line above it that says what it is."""
-        return Explanation(f"{title}:\n{self.text}", {"title": title, **self.document})
-
 
 def checked(kind: str, word: str, known: Sequence[str]) -> str:
     """A level or a format as it is called here, whatever its case. Raises `UsageError`."""

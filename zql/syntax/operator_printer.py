@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from zql.expr import expression as ex
 from zql.syntax import ast
-from zql.syntax.expression_printer import (
+from zql.syntax.layout import LINE, Doc, block, group, indent, join
+from zql.syntax.names import identifier_text
+from zql.syntax.query_printer import hinted, join_parts, pipes
+from zql.syntax.texts import (
     SYMBOL,
     Texts,
     any_name,
@@ -16,9 +19,6 @@ from zql.syntax.expression_printer import (
     renders,
     string_text,
 )
-from zql.syntax.layout import LINE, Doc, block, group, indent, join
-from zql.syntax.names import identifier_text
-from zql.syntax.query_printer import hinted, join_parts, pipes
 
 # ---- columns -----------------------------------------------------------------------------------
 
