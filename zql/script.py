@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from zql.declaring import Declaring, declared_name
 from zql.errors import (
     BindError,
     ErrorList,
@@ -26,9 +26,10 @@ from zql.explain.explanation import Explanation, syntax
 from zql.logical import plan as lp
 from zql.logical.binder import bind
 from zql.logical.catalog import ObjectTable
-from zql.logical.context import Context, Declarations
+from zql.logical.context import Declarations
+from zql.modules import Modules
 from zql.optimizer.optimizer import Rewrite
-from zql.parameters import check_names, declare, undeclared
+from zql.parameters import check_names, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
 from zql.shared_views import SharedView, SharedViews, writers_of
@@ -115,7 +116,6 @@ class ScriptRun:
     ) -> None:
         self.session = session
         self.checking = checking
-        self.imported: set[str] = set()
         # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
         session.engine().warm()
@@ -127,17 +127,19 @@ class ScriptRun:
         shared = session.declarations
         self.declarations = shared
         if checking:
-            self.declarations = Declarations(
-                dict(shared.views),
-                dict(shared.modules),
-                dict(shared.functions),
-                dict(shared.parameters),
-                dict(shared.tables),
-            )
+            self.declarations = shared.copy()
         values = {n: v for n, v in params.items() if isinstance(v, str) or not _is_table(v)}
         handed = {n: v for n, v in params.items() if n not in values}
         self.catalog = session.catalog(base_dir, {**(tables or {}), **handed}, find)
-        self.params = params
+        modules = Modules(session.catalog)
+        self.declarations.library = modules.library
+        self.declaring = Declaring(
+            self.declarations,
+            self.catalog,
+            params,
+            lambda statement: modules.load(statement, base_dir),
+            session.set,
+        )
         self.parameter_errors: list[ZqlError] = []
         try:
             check_names(self.script, params, self.declarations)
@@ -303,9 +305,12 @@ class ScriptRun:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
         broken = [e.span.start for e in self.syntax_errors if e.span]
         lost = {e.message.partition("$")[2].partition(" ")[0] for e in self.parameter_errors}
-        for place, statement in enumerate(self.script.statements, 1):
+        source = self.script.span.source if self.script.span else None
+        starts: dict[int, int] = {}
+        for nth, statement in enumerate(self.script.statements, 1):
             start = statement.span.start if statement.span else 0
-            number = place + sum(at < start for at in broken)
+            number = nth + sum(at < start for at in broken)
+            starts[number] = start
             try:
                 self.checked(statement)
             except Interrupted:
@@ -313,8 +318,15 @@ class ScriptRun:
             except ZqlError as error:
                 errors = error.errors if isinstance(error, ErrorList) else [error]
                 found += [_placed(e, number, statement) for e in errors if not _follows(e, lost)]
-                lost |= _declared(statement)
-        return sorted(found, key=lambda e: e.span.start if e.span else -1)
+                lost |= {declared_name(statement) or ""} - {""}
+
+        def place(error: ZqlError) -> int:
+            """Where it is in the script: for an error in a module, where that is imported."""
+            if error.span and error.span.source is not source:
+                return starts.get(error.statement or 0, -1)
+            return error.span.start if error.span else -1
+
+        return sorted(found, key=place)
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):
@@ -398,56 +410,7 @@ class ScriptRun:
         return found
 
     def declare(self, statement: ast.Statement) -> None:
-        declarations = self.declarations
-        context = Context(self.catalog, declarations, _no_query)
-        match statement:
-            case ast.Declare():
-                value = declare(statement, self.params, self.catalog, context)
-                declarations.parameters[statement.name.text] = value
-            case ast.CreateView():
-                self.create_view(statement)
-            case ast.ImportPython():
-                alias = statement.alias.text if statement.alias else _module_name(statement)
-                if alias in self.imported:
-                    raise BindError(
-                        f'two imports are called "{alias}"',
-                        code="N217",
-                        span=statement.span,
-                        hint="say how this one is to be called: IMPORT PYTHON .. AS name",
-                    )
-                self.imported.add(alias)
-                declarations.modules[alias] = context.at(
-                    statement.span, lambda: self.catalog.module(statement.target, statement.is_path)
-                )
-            case ast.SetOption():
-                from zql.logical.constants import constant_value
-
-                value = constant_value(context, statement.value)
-                context.at(
-                    statement.name.span, lambda: self.session.set(statement.name.text, value)
-                )
-            case _:
-                raise BindError(
-                    "this statement is not supported yet", code="P404", span=statement.span
-                )
-
-    def create_view(self, statement: ast.CreateView) -> None:
-        name = statement.name.text
-        known = self.declarations
-        if name in known.tables or (name in known.views and not statement.replace):
-            kind = "view" if name in known.views else "table"
-            raise BindError(
-                f'the {kind} "{name}" is there already',
-                code="N217",
-                span=statement.name.span,
-                hint="write CREATE OR REPLACE TEMP VIEW, or give it another name"
-                if kind == "view"
-                else "take another name",
-            )
-        # Bound as it will be where it is read: inside another query.
-        inner = ast.QuerySource(statement.query, span=statement.query.span)
-        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
-        self.declarations.views[name] = statement
+        self.declaring.declare(statement)
 
 
 def _number(error: ZqlError, script: ast.Script) -> None:
@@ -476,21 +439,6 @@ def _spelled_out(query: ast.Query, before: ast.Query) -> ast.Query:
 
 def _is_table(value: Any) -> bool:
     return hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow")
-
-
-def _no_query(query: ast.Query, _outer: object) -> Any:
-    raise BindError(
-        "a subquery cannot stand here: nothing has been read yet",
-        code="P409",
-        span=query.span,
-        hint="use the subquery where the value is needed, or hand the value in as a parameter",
-    )
-
-
-def _module_name(statement: ast.ImportPython) -> str:
-    if statement.is_path:
-        return os.path.splitext(os.path.basename(statement.target))[0]
-    return statement.target.rsplit(".", 1)[-1]
 
 
 def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
@@ -523,17 +471,6 @@ def _places(spans: Sequence[Span]) -> str:
     """The note that lists where else a failure may have been."""
     shown = [f"{s.text} (line {s.line})" for s in spans[:_MOST_PLACES] if "\n" not in s.text]
     return f"or {', '.join([*shown, '..'] if spans[_MOST_PLACES:] else shown)}"
-
-
-def _declared(statement: ast.Statement) -> set[str]:
-    """The name that a statement would have declared."""
-    match statement:
-        case ast.Declare() | ast.CreateView():
-            return {statement.name.text}
-        case ast.ImportPython():
-            return {statement.alias.text if statement.alias else _module_name(statement)}
-        case _:
-            return set()
 
 
 def _follows(error: ZqlError, lost: set[str]) -> bool:

@@ -8,7 +8,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
-from zql.logical.context import Context
+from zql.logical.context import Context, Given
 from zql.logical.scope import Scope
 from zql.tree import walk
 
@@ -16,7 +16,10 @@ from zql.tree import walk
 def constant_value(context: Context, expr: ex.Expr) -> Any:
     """The Python value of a constant expression, as options and hints have them."""
     if isinstance(expr, ex.Name) and len(expr.parts) == 1:
-        return expr.parts[0]
+        argument = context.frame.arguments.get(expr.parts[0])
+        if not isinstance(argument, Given):
+            return expr.parts[0]
+        expr = argument.value
     if isinstance(expr, ex.Parameter):
         expr = ExpressionBinder(context, ()).parameter(expr)
     if isinstance(expr, ex.Literal) and not expr.type:
@@ -26,7 +29,7 @@ def constant_value(context: Context, expr: ex.Expr) -> Any:
     if isinstance(expr, ex.Struct):
         return {k: constant_value(context, v) for k, v in expr.entries}
     binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
-    bound = binder.bind(expr)
+    bound = expr if isinstance(expr, ex.Literal) else binder.bind(expr)
     no_python(bound, "a constant")
     return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 
