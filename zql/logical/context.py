@@ -91,6 +91,7 @@ class Place:
     frame: Frame
     declarations: Declarations
     opened: tuple[tuple[int, str], ...]
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,11 +131,10 @@ class Context:
     checks: int = 0
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
-
-    def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
-        """Remembers which names an operator has left out, for those who look for them later."""
-        if span is not None:
-            self.gone.update(dict.fromkeys(set(before) - set(after), span))
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
+    """The rows of a RECURSIVE UNION's last round, by the names its step has for them."""
+    python_refused: str = ""
+    """What is being bound, when no Python function can be called in it."""
 
     frame: Frame = field(default_factory=Frame)
     opened: tuple[tuple[int, str], ...] = ()
@@ -142,17 +142,22 @@ class Context:
     only_named: bool = True
     columns: frozenset[str] | None = None
 
+    def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
+        """Remembers which names an operator has left out, for those who look for them later."""
+        if span is not None:
+            self.gone.update(dict.fromkeys(set(before) - set(after), span))
+
     @property
     def place(self) -> Place:
         """Where binding is now."""
-        return Place(self.frame, self.declarations, self.opened)
+        return Place(self.frame, self.declarations, self.opened, self.rounds)
 
     @contextmanager
     def within(self, place: Place) -> Iterator[None]:
         """Binds another text, whose names mean other things; afterwards all is as before."""
         before, columns = self.place, self.columns
         self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
-        self.columns = None
+        self.columns, self.rounds = None, place.rounds
         try:
             yield
         finally:
@@ -161,7 +166,7 @@ class Context:
                 before.declarations,
                 before.opened,
             )
-            self.columns = columns
+            self.columns, self.rounds = columns, before.rounds
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
@@ -182,6 +187,36 @@ class Context:
         except ZqlError as error:
             self.errors.append(error)
             return None
+
+    @contextmanager
+    def rounds_of(self, names: Mapping[str, Callable[[], Scope]]) -> Iterator[None]:
+        """While it lasts, these names stand for the rows of the last round."""
+        before = self.rounds
+        self.rounds = {**before, **names}
+        try:
+            yield
+        finally:
+            self.rounds = before
+
+    @contextmanager
+    def without_python(self, where: str) -> Iterator[None]:
+        """While it lasts, a call of a Python function is an error."""
+        before = self.python_refused
+        self.python_refused = where
+        try:
+            yield
+        finally:
+            self.python_refused = before
+
+    def check_python(self, span: Span | None) -> None:
+        """Raises `BindError` where no Python function can be called."""
+        if self.python_refused:
+            raise BindError(
+                f"a Python function cannot be called in {self.python_refused}",
+                code="P408",
+                span=span,
+                hint="call it before or behind: DuckDB runs this part by itself, row after row",
+            )
 
     def at(self, span: Span | None, action: Callable[[], T], label: str = "") -> T:
         """Runs a question to the catalog; an error without a place gets this one."""
