@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from zql import inspection
 from zql.declaring import Declaring, declared_name
 from zql.errors import (
     BindError,
@@ -22,6 +23,7 @@ from zql.errors import (
 )
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
+from zql.execution.settings import Settings
 from zql.explain.explanation import Explanation, syntax
 from zql.logical import plan as lp
 from zql.logical.binder import bind
@@ -80,6 +82,10 @@ class Host(Planner, Protocol):
 
     declarations: Declarations
     previous: ast.Query | None
+    settings: Settings
+    disabled: frozenset[str]
+
+    def tables(self) -> list[str]: ...
 
     def engine(self) -> Engine: ...
 
@@ -162,8 +168,8 @@ class ScriptRun:
         match statement:
             case ast.QueryStatement():
                 yield from self.outputs(number, statement, statement.query)
-            case ast.CreateTable():
-                yield from self.outputs(number, statement, _stored(statement))
+            case ast.CreateTable() | ast.AssertStatement() | ast.Show() | ast.Summarize():
+                yield from self.outputs(number, statement, self.query_of(statement))
             case ast.Explain():
                 yield StatementResult(
                     "text",
@@ -174,8 +180,7 @@ class ScriptRun:
                 plan = self.bind(statement.query, remember=False)
                 yield StatementResult("text", number, text=describe(plan))
             case _:
-                self.declare(statement)
-                yield StatementResult("done", number)
+                yield StatementResult("done", number, result=self.warned(statement))
 
     def outputs(
         self, number: int, statement: ast.Statement, query: ast.Query
@@ -212,18 +217,16 @@ class ScriptRun:
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                match statement:
-                    case ast.QueryStatement(query) if not _leaves(query):
-                        self.bind(query)
-                    case ast.QueryStatement() | ast.CreateTable():
-                        query = _stored(statement)
-                        report, streams = self.write_sharing(number, query)
-                        for stream in streams:
-                            stream.close()
-                        reports.append(report)
-                    case _:
-                        for _ in self.result(number, statement):
-                            pass
+                if _writes(statement):
+                    report, streams = self.write_sharing(number, self.query_of(statement))
+                    for stream in streams:
+                        stream.close()
+                    reports.append(report)
+                elif isinstance(statement, _GIVE_ROWS):
+                    self.bind(self.query_of(statement))
+                else:
+                    found = [r.result for r in self.result(number, statement)]
+                    reports += [report for report in found if report is not None]
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
@@ -330,7 +333,7 @@ class ScriptRun:
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):
-            plan = self.bind(_stored(statement))
+            plan = self.bind(self.query_of(statement))
             self.session.compile(plan)
             self.declare_tables(plan)
         else:
@@ -343,9 +346,9 @@ class ScriptRun:
                     if _writes(statement) and level != "SYNTAX":
                         yield from self.explained_views(number, level)
                         with self.sharing.read(number, self.declarations):
-                            yield self.explain(_stored(statement), level)
+                            yield self.explain(self.query_of(statement), level)
                     else:
-                        yield self.explain(_stored(statement), level)
+                        yield self.explain(self.query_of(statement), level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
@@ -359,18 +362,18 @@ class ScriptRun:
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
-        if not isinstance(last, ast.QueryStatement):
+        if not isinstance(last, _GIVE_ROWS):
             raise UsageError("the text must end with a query", code="U606")
-        for statement in before:
-            if isinstance(statement, ast.QueryStatement):
+        for number, statement in enumerate(before, 1):
+            if isinstance(statement, _GIVE_ROWS):
                 raise UsageError(
                     "the text holds more than one query",
                     code="U606",
                     hint="zql.run(..) runs scripts",
                 )
-            for _ in self.result(0, statement):
+            for _ in self.result(number, statement):
                 pass
-        plan = self.bind(last.query)
+        plan = self.bind(self.query_of(last))
         if lp.rows_of(plan) is None or not isinstance(plan, lp.Query | lp.Program):
             several = len(lp.outputs_of(plan)) > 1
             raise UsageError(
@@ -380,10 +383,57 @@ class ScriptRun:
             )
         return Query(self.session, plan, text, params)
 
-    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
+    def query_of(self, statement: Any) -> ast.Query:
+        """The query that a statement is, or stands for. Raises `BindError`."""
+        match statement:
+            case ast.CreateTable():
+                store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
+                return replace(statement.query, operators=(*statement.query.operators, store))
+            case ast.AssertStatement():
+                return inspection.assertion(statement)
+            case ast.Show():
+                return self.shown(statement)
+            case ast.Summarize():
+                query = self.whole(statement.query)
+                plan = self.bind(query, remember=False)
+                rows = lp.rows_of(plan)
+                if rows is None:
+                    raise BindError(
+                        "SUMMARIZE takes a query with one result",
+                        code="P406",
+                        span=statement.query.span,
+                    )
+                return inspection.summary(query, schema_of(rows), statement.span)
+            case _:
+                found: ast.Query = statement.query
+                return found
+
+    def shown(self, statement: ast.Show) -> ast.Query:
+        """The rows of SHOW, and the operators behind it."""
+        session, declarations = self.session, self.declarations
+        names: tuple[str, ...]
+        match statement.what:
+            case "TABLES":
+                objects = list(self.catalog.object_names())
+                names, rows = inspection.TABLES, inspection.tables(declarations, objects)
+            case "FUNCTIONS":
+                names = inspection.FUNCTIONS
+                rows = inspection.functions(declarations, session.engine())
+            case _:
+                names = inspection.SETTINGS
+                rows = inspection.settings(session.settings, session.disabled)
+        return inspection.shown(statement, names, rows, statement.span)
+
+    def whole(self, query: ast.Query) -> ast.Query:
+        """A query that goes on from the result before with that one's beginning."""
         before = self.session.previous
         if not query.items and before is not None:
-            query = replace(before, operators=before.operators + query.operators)
+            return replace(before, operators=before.operators + query.operators)
+        return query
+
+    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
+        before = self.session.previous
+        query = self.whole(query)
         plan = bind(query, self.catalog, self.declarations)
         if isinstance(plan, lp.Query) and remember and not self.checking:
             if before is not None:
@@ -411,6 +461,15 @@ class ScriptRun:
 
     def declare(self, statement: ast.Statement) -> None:
         self.declaring.declare(statement)
+
+    def warned(self, statement: ast.Statement) -> RunReport | None:
+        """Takes a declaration in; what it warns of, as a report of nothing else."""
+        from zql.execution.report import RunReport
+
+        before = len(self.declaring.warnings)
+        self.declare(statement)
+        found = tuple(self.declaring.warnings[before:])
+        return RunReport(warnings=found) if found else None
 
 
 def _number(error: ZqlError, script: ast.Script) -> None:
@@ -480,23 +539,30 @@ def _follows(error: ZqlError, lost: set[str]) -> bool:
     return unknown and any(name.split(" ")[0].split(".")[0] in lost for name in names)
 
 
-_QUERIES = (ast.QueryStatement, ast.CreateTable, ast.Explain, ast.Describe)
+_GIVE_ROWS = (ast.QueryStatement, ast.Show, ast.Summarize)
+_QUERIES = (
+    ast.QueryStatement,
+    ast.CreateTable,
+    ast.AssertStatement,
+    ast.Show,
+    ast.Summarize,
+    ast.Explain,
+    ast.Describe,
+)
 """Statements that hold a query to be planned."""
 
 
-def _stored(statement: Any) -> ast.Query:
-    """The query of a statement; that of CREATE TABLE ends in the operator."""
-    query: ast.Query = statement.query
-    if not isinstance(statement, ast.CreateTable):
-        return query
-    store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
-    return replace(query, operators=(*query.operators, store))
-
-
 def _writes(statement: ast.Statement) -> bool:
-    """Whether a statement leaves something behind."""
-    stores = isinstance(statement, ast.CreateTable)
-    return stores or (isinstance(statement, ast.QueryStatement) and _leaves(statement.query))
+    """Whether a statement is run for what it leaves behind, or for the error that it may give."""
+    match statement:
+        case ast.CreateTable() | ast.AssertStatement():
+            return True
+        case ast.QueryStatement():
+            return _leaves(statement.query)
+        case ast.Show():
+            return _leaves(ast.Query((), statement.operators))
+        case _:
+            return False
 
 
 def _leaves(query: ast.Query) -> bool:

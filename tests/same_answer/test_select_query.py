@@ -59,6 +59,8 @@ def queries(draw) -> str:
         windows = OVER_GROUPS if grouped else WINDOWS
         words.append(f"QUALIFY {draw(st.sampled_from(windows))} <= 3")
     order = [str(i + 1) for i in draw(st.permutations(range(len(items))))]
+    first = draw(st.integers(0, len(items) - 1))
+    order.insert(0, draw(st.sampled_from([order[0], f"({items[first]}) IS NULL"])))
     words.append("ORDER BY " + ", ".join(order))
     if draw(st.booleans()):
         words.append(f"LIMIT {draw(st.integers(0, 4))}")

@@ -109,3 +109,18 @@ def test_every_file_of_the_library_declares_its_function(session):
     loaded = modules.Modules(session.catalog).library
     for name, home in loaded.items():
         assert name in home.table_functions or name in home.sql_functions, name
+
+
+def test_a_parameter_that_hides_a_column_of_the_body_is_a_warning(session):
+    script = (
+        "CREATE TEMP TABLE FUNCTION f(t TABLE, k EXPR) AS FROM t |> EXTEND 1 AS k |> SELECT k AS v;"
+        "FROM range(2) |> CALL f(range + 5)"
+    )
+    first, second = session.statements(Source("script.zql", script))
+    assert first.result.warnings == (
+        'f: "k" is a parameter and a column made at 1:72: the name means the parameter',
+    )
+    with second.rows as stream:
+        assert [r for b in stream.batches() for r in b.to_pylist()] == [{"v": 5}, {"v": 6}]
+    session.declarations.table_functions.clear()
+    assert session.run(script).warnings == first.result.warnings

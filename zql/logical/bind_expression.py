@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zql.errors import BindError, did_you_mean, nearest
@@ -214,6 +214,14 @@ class ExpressionBinder:
     def single(self, found: Sequence[Visible], name: str, span: Span | None) -> ex.Column:
         if len(found) == 1:
             return found[0].column
+        table = found[0].origin
+        if table and len({(v.origin, v.name) for v in found}) == 1:
+            raise BindError(
+                f'two columns of {table} are called "{found[0].name}"',
+                code="N202",
+                span=span,
+                hint=f"|> SELECT or |> RENAME tells them apart, before |> AS {table}",
+            )
         origins = " and ".join(
             f"{v.origin}.{v.name}" if v.origin else "one without an alias" for v in found
         )
@@ -411,26 +419,17 @@ class ExpressionBinder:
         receiver = ex.Name(call.name[:-1], span=call.name_span or call.span)
         as_column = next((True for s in self.scopes if s.find(call.name[0])), False)
         script = self.context.declarations.scripts.get(call.name[0])
-        if script is not None and len(call.name) == 2 and not as_column:
-            return self.script_call(call, script)
-        if module is not None and len(call.name) == 2:
-            function = module.get(call.name[1])
-            if function is None:
-                known = list(module)
-                error = unknown(
-                    "function", call.name[1], known, call.name_span or call.span, "N203"
-                )
-                error.message = f'{call.name[0]} has no function "{call.name[1]}"'
-                error.args = (error.message,)
-                raise error
+        if (module is not None or script is not None) and len(call.name) == 2:
+            found = self.module_call(call, module, script)
             if as_column:
                 raise BindError(
                     f'"{call.name[0]}" is an imported module and a column',
                     code="N204",
                     span=call.name_span or call.span,
-                    hint="import the module under another name: IMPORT PYTHON .. AS ..",
+                    hint="import the module under another name: "
+                    f"IMPORT {'MODULE' if script is not None else 'PYTHON'} .. AS ..",
                 )
-            return self.python_call(call, function)
+            return found()
         try:
             self.name(receiver)
         except BindError:
@@ -451,19 +450,25 @@ class ExpressionBinder:
             ) from None
         return self.call(replace(call, name=call.name[-1:], args=(receiver, *call.args)))
 
-    def script_call(self, call: ex.Call, script: Declarations) -> ex.Expr:
-        """`c.f(..)` of an imported ZQL module."""
-        function = script.functions.get(call.name[1])
+    def module_call(
+        self,
+        call: ex.Call,
+        module: Mapping[str, PythonFunction] | None,
+        script: Declarations | None,
+    ) -> Callable[[], ex.Expr]:
+        """What binds `m.f(..)`, of Python or of ZQL. Raises `BindError` when there is no `f`."""
+        name = call.name[1]
+        known = [*script.sql_functions, *script.functions] if script else list(module or {})
+        function = script.functions.get(name) if script else (module or {}).get(name)
         if function is not None:
-            return self.python_call(call, function)
+            return lambda: self.python_call(call, function)
         declared = sql_function(self.context.declarations, call.name)
         if declared is not None:
-            return expand(self, call, *declared)
-        known = [*script.sql_functions, *script.functions]
-        error = unknown("function", call.name[1], known, call.name_span or call.span, "N203")
-        error.message = f'{call.name[0]} has no function "{call.name[1]}"'
+            return lambda: expand(self, call, *declared)
+        error = unknown("function", name, known, call.name_span or call.span, "N203")
+        error.message = f'{call.name[0]} has no function "{name}"'
         error.args = (error.message,)
-        if call.name[1] in script.table_functions:
+        if script and name in script.table_functions:
             error.hint = f"it is a table function: |> CALL {'.'.join(call.name)}(..)"
         raise error
 

@@ -29,7 +29,6 @@ from zql.logical.bind_source import bind_items
 from zql.logical.context import Context
 from zql.logical.grouped_select import Grouping, behind, grouping
 from zql.logical.scope import Scope, Visible
-from zql.source import Span
 from zql.syntax import ast
 from zql.tree import Node, map_children, walk
 
@@ -230,9 +229,7 @@ class _Select:
         assigns = [lp.Assign(c, m.expr) for c, m in zip(columns, self.made, strict=True)]
         condition = self.qualified(assigns)
         on = tuple(self.column(assigns, e, "key") for e in self.distinct_on)
-        order = tuple(
-            replace(k, expr=self.column(assigns, k.expr, "order", k.expr.span)) for k in self.order
-        )
+        order = tuple(replace(k, expr=self.sorted_by(assigns, k.expr)) for k in self.order)
         plan: lp.LogicalPlan = lp.Project(self.binder.scope.plan, tuple(assigns))
         if condition is not None:
             plan = lp.Filter(plan, condition)
@@ -266,20 +263,25 @@ class _Select:
             return None
         return _above(condition, assigns) or self.column(assigns, condition, "qualify")
 
-    def column(
-        self, assigns: list[lp.Assign], expr: ex.Expr, name: str, span: Span | None = None
-    ) -> ex.Column:
+    def sorted_by(self, assigns: list[lp.Assign], expr: ex.Expr) -> ex.Expr:
+        """A key of ORDER BY above the list: behind DISTINCT there is nothing but its columns."""
+        if self.source.distinct is not True:
+            return self.column(assigns, expr, "order")
+        above = _above(expr, assigns)
+        if above is None:
+            raise BindError(
+                "ORDER BY of SELECT DISTINCT takes columns of its list",
+                code="T335",
+                span=expr.span,
+                hint="rows that differ in others are one row by then",
+            )
+        return above
+
+    def column(self, assigns: list[lp.Assign], expr: ex.Expr, name: str) -> ex.Column:
         """The column of an expression beside the list's; an equal one of the list is taken."""
         for assign in assigns:
             if assign.expr == expr:
                 return assign.column
-        if self.source.distinct is True and name == "order":
-            raise BindError(
-                "ORDER BY of SELECT DISTINCT takes columns of its list",
-                code="T335",
-                span=span,
-                hint="rows that differ in others are one row by then",
-            )
         if isinstance(expr, ex.Column) and expr in self.binder.scope.plan.columns:
             taken = any(a.column.name == expr.name for a in assigns)
             column = self.context.names.column(expr.name, expr.type) if taken else expr
@@ -295,20 +297,18 @@ def _only(plan: lp.LogicalPlan, columns: Sequence[ex.Column]) -> lp.LogicalPlan:
     return lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
 
 
-def _above(condition: ex.Expr, assigns: Sequence[lp.Assign]) -> ex.Expr | None:
-    """A condition over the columns of a projection, when it needs no others; else None."""
-    passed = {a.column.name for a in assigns if a.column == a.expr}
-    made = [a for a in assigns if has_window(a.expr)]
+def _above(expr: ex.Expr, assigns: Sequence[lp.Assign]) -> ex.Expr | None:
+    """An expression over the columns of a projection, when it needs no others; else None."""
 
     def visit(node: Node) -> Node:
-        for assign in made:
+        for assign in assigns:
             if node == assign.expr:
                 return assign.column
         return map_children(node, visit)
 
-    above = cast("ex.Expr", visit(condition))
+    above = cast("ex.Expr", visit(expr))
     used = {n.name for n in walk(above) if isinstance(n, ex.Column)}
-    if has_window(above) or used - passed - {a.column.name for a in made}:
+    if has_window(above) or used - {a.column.name for a in assigns}:
         return None
     return above
 

@@ -162,6 +162,11 @@ def _declare(node: ast.Declare, of: Texts) -> Doc:
     return head if node.default is None else (head, " DEFAULT ", of(node.default))
 
 
+@renders(ast.DeclareShared)
+def _declare_shared(node: ast.DeclareShared, of: Texts) -> Doc:
+    return (f"DECLARE {identifier_text(node.name.text)} SHARED DEFAULT ", of(node.factory))
+
+
 @renders(ast.ImportPython)
 def _import_python(node: ast.ImportPython, _: Texts) -> Doc:
     what = string_text(node.target) if node.is_path else node.target
