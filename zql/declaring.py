@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from zql.errors import BindError
-from zql.logical.bind_source import constant_value
 from zql.logical.binder import bind, check_declaration
 from zql.logical.catalog import Catalog
+from zql.logical.constants import constant_value
 from zql.logical.context import Context, Declarations
 from zql.parameters import declare
 from zql.syntax import ast

@@ -19,10 +19,13 @@ from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_recursion import recursive_union
+from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_select_query import select_query
+from zql.logical.bind_shards import distribute, keep_shards, shuffle
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import unnest
@@ -238,10 +241,12 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(  # noqa: C901, PLR0912 - one case for each operator
-        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
-    ) -> Scope:
+    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input. Raises `BindError`."""
+        return keep_shards(scope, self.bound(scope, op, outer))
+
+    def bound(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """What an operator makes of its input, whatever was said of shards."""
         context = self.context
         match op:
             case ast.Where():
@@ -278,6 +283,21 @@ class _Binder:
                 return unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case _:
+                return self.arranged(scope, op, outer)
+
+    def arranged(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """Operators that choose and deal out rows, or hold pipelines."""
+        context = self.context
+        match op:
+            case ast.TableSample():
+                return sample(context, scope, op.sample, outer)
+            case ast.Shuffle():
+                return shuffle(context, scope, op)
+            case ast.Distribute():
+                return distribute(context, scope, op, outer)
+            case ast.PartitionBy():
+                return partition_by(context, scope, op, outer, self.operator)
             case ast.With():
                 with_tables(context, op.common, outer)
                 return scope

@@ -26,7 +26,10 @@ def take(context: Context, table: LocalTable, name: str) -> Scope:
 def copied(names: Names, scope: Scope) -> Scope:
     """The same rows in a plan that shares no column with the first one."""
     renamed: dict[str, str] = {}
+    rounds: dict[str, str] = {}
     for node in walk(scope.plan):
+        if isinstance(node, lp.RecursiveUnion):
+            rounds.setdefault(node.name, names.fresh(node.name))
         if isinstance(node, lp.LogicalPlan):
             for column in node.columns:
                 if column.name not in renamed:
@@ -38,8 +41,13 @@ def copied(names: Names, scope: Scope) -> Scope:
         if isinstance(node, lp.CommonRows):
             # Its columns are those of the rows that are computed once, and keep their names.
             return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
-        changed: N = map_children(node, visit)
-        return changed
+        changed = map_children(node, visit)
+        if isinstance(changed, lp.RecursiveUnion):
+            return cast("N", replace(changed, name=rounds[changed.name]))
+        if isinstance(changed, lp.RoundRows) and changed.name in rounds:
+            sources = tuple(renamed.get(s, s) for s in changed.sources)
+            return cast("N", replace(changed, name=rounds[changed.name], sources=sources))
+        return cast("N", changed)
 
     def again(columns: tuple[Visible, ...]) -> tuple[Visible, ...]:
         return tuple(replace(v, column=visit(v.column)) for v in columns)

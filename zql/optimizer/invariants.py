@@ -58,7 +58,8 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
             roots = [e for c in plan.calls for e in (*c.args, *(v for _, v in c.keywords))]
             roots += [c.guard for c in plan.calls if c.guard is not None]
         case lp.MapRows():
-            roots = [*(c for _, c in plan.record), *plan.args, *(v for _, v in plan.keywords)]
+            roots = [*(c for _, c in plan.record), *plan.carried, *plan.args]
+            roots += [v for _, v in plan.keywords]
         case lp.SetOperation() | lp.RecursiveUnion():
             roots = []
         case lp.Unnest():
