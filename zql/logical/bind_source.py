@@ -311,7 +311,7 @@ def _view(
             span=item.span,
             hint=f"give the new view another name, or read what {item.name} was made of",
         )
-    with context.within(Place(Frame(), home, (*context.opened, key))), context.hidden_rounds():
+    with context.within(Place(Frame(), home, (*context.opened, key))):
         inner = context.bind_query(view.query, ())
     return visible_only(inner, item.span).with_alias(item.name)
 

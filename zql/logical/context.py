@@ -91,6 +91,7 @@ class Place:
     frame: Frame
     declarations: Declarations
     opened: tuple[tuple[int, str], ...]
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,14 @@ class Context:
     @property
     def place(self) -> Place:
         """Where binding is now."""
-        return Place(self.frame, self.declarations, self.opened)
+        return Place(self.frame, self.declarations, self.opened, self.rounds)
 
     @contextmanager
     def within(self, place: Place) -> Iterator[None]:
         """Binds another text, whose names mean other things; afterwards all is as before."""
         before, columns = self.place, self.columns
         self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
-        self.columns = None
+        self.rounds, self.columns = place.rounds, None
         try:
             yield
         finally:
@@ -165,7 +166,7 @@ class Context:
                 before.declarations,
                 before.opened,
             )
-            self.columns = columns
+            self.rounds, self.columns = before.rounds, columns
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
@@ -192,16 +193,6 @@ class Context:
         """While it lasts, these names stand for the rows of the last round."""
         before = self.rounds
         self.rounds = {**before, **names}
-        try:
-            yield
-        finally:
-            self.rounds = before
-
-    @contextmanager
-    def hidden_rounds(self) -> Iterator[None]:
-        """While it lasts, no name stands for the rows of a round: a view has its own names."""
-        before = self.rounds
-        self.rounds = {}
         try:
             yield
         finally:
