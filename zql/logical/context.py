@@ -156,7 +156,7 @@ class Context:
         """Binds another text, whose names mean other things; afterwards all is as before."""
         before, columns = self.place, self.columns
         self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
-        self.columns, self.rounds = None, place.rounds
+        self.rounds, self.columns = place.rounds, None
         try:
             yield
         finally:
@@ -165,7 +165,7 @@ class Context:
                 before.declarations,
                 before.opened,
             )
-            self.columns, self.rounds = columns, before.rounds
+            self.rounds, self.columns = before.rounds, columns
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
