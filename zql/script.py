@@ -328,9 +328,11 @@ class ScriptRun:
         for number, statement in enumerate(self.script.statements, 1):
             try:
                 if isinstance(statement, _QUERIES):
-                    if _writes(statement):
+                    if _writes(statement) and level != "SYNTAX":
                         yield from self.explained_views(number, level)
-                    with self.sharing.read(number, self.declarations):
+                        with self.sharing.read(number, self.declarations):
+                            yield self.explain(_stored(statement), level)
+                    else:
                         yield self.explain(_stored(statement), level)
                 else:
                     self.declare(statement)
@@ -338,8 +340,6 @@ class ScriptRun:
                 raise _placed(error, number, statement) from None
 
     def explained_views(self, number: int, level: str) -> Iterator[Explanation]:
-        if level == "SYNTAX":
-            return
         for view in self.shared_views(number):
             *first, last = map(str, view.readers)
             head = f"The view {view.name} is computed once, for statements {', '.join(first)}"

@@ -156,7 +156,7 @@ def test_every_level_and_format_of_a_query(session):
     for level in ("syntax", "logical", "trace", "stages", "analyze"):
         assert json.loads(query.explain(level, "json"))["level"] == level
         assert query.explain(level.upper(), format="Mermaid").startswith("flowchart TD\n  ")
-    assert "1 rows out" in query.explain("analyze")
+    assert "1 row out" in query.explain("analyze")
     with pytest.raises(UsageError, match='EXPLAIN has no level "analyse"') as caught:
         query.explain("analyse")
     assert caught.value.hint == 'did you mean "analyze"?'

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random_asts as r
 from hypothesis import HealthCheck, given, settings
+from random_statements import statements
 from zql.expr import expression as ex
 from zql.source import Source
 from zql.syntax import ast
 from zql.syntax.parser import parse_expression, parse_script
 from zql.syntax.printer import expression_text, print_script
+from zql.tree import same_tree
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -28,6 +30,16 @@ def test_queries_read_back(expression):
     script = parse_script(Source("q", printed))
     assert script.statements[0].query == query
     assert print_script(script) == printed
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(statements())
+def test_statements_read_back(statement):
+    script = ast.Script((statement,))
+    printed = print_script(script)
+    parsed = parse_script(Source("s", printed))
+    assert same_tree(parsed, script), printed
+    assert print_script(parsed) == printed
 
 
 def test_what_only_a_bound_plan_holds_is_printed_too():

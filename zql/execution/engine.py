@@ -24,6 +24,8 @@ from zql.schema import DataType
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zql.expr.expression import Expr
+
 T = TypeVar("T")
 
 _SESSION = (
@@ -49,6 +51,7 @@ class EngineError(RunError):
 
     `kind` is the class of error (`Binder`, `Conversion`, `IO`), `subtype` a finer one
     (`COLUMN_NOT_FOUND`) or empty, `position` the offset in bytes in `sql`, the text that was run.
+    `cause` is the expression there, once somebody has looked.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class EngineError(RunError):
         self.subtype = subtype
         self.position = position
         self.sql = ""
+        self.cause: Expr | None = None
 
 
 class Engine:

@@ -13,12 +13,13 @@ from zql.errors import InternalError, Interrupted
 from zql.execution import kept
 from zql.execution.engine import READERS, Engine, EngineError
 from zql.execution.kept import KeptFile
-from zql.execution.places import place, placing
+from zql.execution.locate import scan_place
+from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
-from zql.expr.expression import Column
+from zql.expr.expression import Column, Expr
 from zql.logical.plan import Limit, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
@@ -50,6 +51,7 @@ class NativeStage:
         self._plan = plan_of(stage)
         self._stack = ExitStack()
         self._running: set[Engine] = set()
+        self._counting = threading.Lock()
         self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
@@ -78,6 +80,14 @@ class NativeStage:
         """The error of a SELECT that `select` gave, with its place in the script."""
         place(error, self._plan, self._selected)
         return error
+
+    def row_of(self, cause: Expr) -> str:
+        """Where the first row is for which an expression of the stage fails; empty if unknown."""
+        wrong = rows_that_fail(cause, self._plan)
+        if wrong is None:
+            return ""
+        engine, sources = self.connection()
+        return scan_place(engine, sources, wrong, 0) or ""
 
     def _relations(
         self, stack: ExitStack, input: Input | None
@@ -117,7 +127,7 @@ class NativeStage:
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
             files = kept.write_all(iter(stream), folder, rows, self._settings.split_size)
-            self.records_in += self._count(engine, None)
+            self._add(self._count(engine, None))
             return files
 
     def drop(self) -> int:
@@ -127,7 +137,7 @@ class NativeStage:
             engine.profile()
             stream = stack.enter_context(engine.batches(sql, self._settings.batch_rows))
             rows = sum(int(batch.num_rows) for batch in stream)
-            self.records_in += self._count(engine, None)
+            self._add(self._count(engine, None))
             return rows
 
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
@@ -142,7 +152,7 @@ class NativeStage:
                 file = write_file(engine, sql, self.columns, output, output.path(number))
             finally:
                 self._running.discard(engine)
-            self.records_in += self._count(engine, input)
+            self._add(self._count(engine, input))
             return file
 
     def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
@@ -183,6 +193,11 @@ class NativeStage:
         """Stops the statements that run."""
         for engine in list(self._running):
             engine.interrupt()
+
+    def _add(self, records: int) -> None:
+        """Adds to `records_in`; parts of a stage are written by several threads."""
+        with self._counting:
+            self.records_in += records
 
     def _count(self, engine: Engine, input: Input | None) -> int:
         """Rows that the readers handed over; the statement's profile is noted."""

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 from zql.execution.engine import EngineError
 from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.optimizer.facts import has_window, is_volatile, outside_subqueries
 from zql.physical.sql import render
 from zql.source import Span
 from zql.tree import Node, children, walk
@@ -36,7 +38,8 @@ def place(error: EngineError, plan: Node, relations: Mapping[Node, str]) -> None
     """Sets the error's span, or its suspects; `relations` are those that the SELECT was made of."""
     if error.span is not None or error.suspects:
         return
-    error.span = _at_offset(error, plan, relations)
+    error.cause = _at_offset(error, plan, relations)
+    error.span = error.cause.span if error.cause is not None else None
     if error.span is None:
         found = _suspects(error, plan)
         if len(found) == 1:
@@ -45,22 +48,22 @@ def place(error: EngineError, plan: Node, relations: Mapping[Node, str]) -> None
             error.suspects = found
 
 
-def _at_offset(error: EngineError, plan: Node, relations: Mapping[Node, str]) -> Span | None:
+def _at_offset(error: EngineError, plan: Node, relations: Mapping[Node, str]) -> ex.Expr | None:
     if error.position is None:
         return None
-    spans: list[Span] = []
+    marked_exprs: list[ex.Expr] = []
 
     def mark(expr: ex.Expr, text: str) -> str:
         if expr.span is None:
             return text
-        spans.append(expr.span)
-        return f"{_OPEN}{len(spans) - 1}{_END}{text}{_CLOSE}"
+        marked_exprs.append(expr)
+        return f"{_OPEN}{len(marked_exprs) - 1}{_END}{text}{_CLOSE}"
 
     marked = render(plan, relations, mark)
     start = error.sql.find(_MARKS.sub("", marked))
     before = error.sql.encode()[: error.position].decode(errors="ignore")
     number = _innermost(marked, len(before) - start) if start >= 0 else None
-    return None if number is None else spans[number]
+    return None if number is None else marked_exprs[number]
 
 
 def _innermost(marked: str, offset: int) -> int | None:
@@ -78,6 +81,24 @@ def _innermost(marked: str, offset: int) -> int | None:
         else:
             opened.append(int(found[1]))
     return opened[-1] if opened and at + len(marked) > offset >= 0 else None
+
+
+def rows_that_fail(cause: ex.Expr, plan: lp.LogicalPlan) -> lp.LogicalPlan | None:
+    """The rows of the input for which a cast fails; None when it cannot be told from outside."""
+    if not isinstance(cause, ex.Cast) or is_volatile(cause) or has_window(cause):
+        return None
+    for node in walk(plan):
+        if isinstance(node, lp.Project | lp.Filter) and any(c is cause for c in _own(node)):
+            given = ex.Is(cause.operand, "NULL", negated=True)
+            failed = ex.Is(ex.Try(cause), "NULL")
+            return lp.Filter(node.input, ex.Logical("AND", (given, failed)))
+    return None
+
+
+def _own(plan: lp.Project | lp.Filter) -> Iterator[Node]:
+    """The nodes of an operator's expressions, without the plans of subqueries."""
+    roots = [a.expr for a in plan.assigns] if isinstance(plan, lp.Project) else [plan.predicate]
+    return (node for root in roots for node in outside_subqueries(root))
 
 
 def _calls(*names: str) -> Callable[[Node], bool]:

@@ -161,6 +161,10 @@ class Run:
             with self.native(stage) as native:
                 place = row_of_failure(error.message, stage, native)
             found.notes += (f"on {place}",) if place else ()
+        if found is error and error.cause is not None:
+            with self.native(stage) as native:
+                place = native.row_of(error.cause)
+            found.notes += (f"on {place}",) if place else ()
         return found
 
     def native(self, stage: Stage) -> NativeStage:

@@ -37,15 +37,15 @@ class Explanation:
     text: str
     document: Document
 
+    def titled(self, title: str) -> Explanation:
+        """The same under a title."""
+        return Explanation(f"{title}:\n{self.text}", {**self.document, "title": title})
+
     def shown(self, format: str) -> str:
         """In one of FORMATS."""
         if format == "JSON":
             return _json(self.document)
         return mermaid(self.document) if format == "MERMAID" else self.text
-
-    def titled(self, title: str) -> Explanation:
-        """The same with a line above it that says what it is."""
-        return Explanation(f"{title}:\n{self.text}", {"title": title, **self.document})
 
 
 def checked(kind: str, word: str, known: Sequence[str]) -> str:

@@ -186,7 +186,8 @@ def _stage_sums(report: StageReport) -> str:
 
 def _sums(plan: PhysicalPlan, report: RunReport) -> str:
     counters = report.counters
-    parts = [f"{counters['records_in']:,} rows read", f"{rows_out(plan, report):,} rows out"]
+    given, out = counters["records_in"], rows_out(plan, report)
+    parts = [f"{n:,} row{'s' * (n != 1)} {what}" for n, what in ((given, "read"), (out, "out"))]
     if report.outputs:
         count = len(report.outputs)
         total = size(sum(f.bytes for f in report.outputs))

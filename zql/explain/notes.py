@@ -120,7 +120,7 @@ def _stays(optimized: lp.LogicalPlan) -> Iterator[Note]:
         if isinstance(node, lp.Filter):
             for part in conjuncts(node.predicate):
                 below, reason = why_filter_stays(part, node)
-                if reason:
+                if reason and part.span is not None:  # else nobody has written it
                     text = f"the filter on {written(part)} above {word(below)}: {reason}"
                     yield Note("stays", text, _line(part))
         elif isinstance(node, lp.Limit) and (reason := why_limit_stays(node)):

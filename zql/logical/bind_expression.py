@@ -135,6 +135,14 @@ class ExpressionBinder:
     def single(self, found: Sequence[Visible], name: str, span: Span | None) -> ex.Column:
         if len(found) == 1:
             return found[0].column
+        table = found[0].origin
+        if table and len({(v.origin, v.name) for v in found}) == 1:
+            raise BindError(
+                f'two columns of {table} are called "{found[0].name}"',
+                code="N202",
+                span=span,
+                hint=f"|> SELECT or |> RENAME tells them apart, before |> AS {table}",
+            )
         origins = " and ".join(
             f"{v.origin}.{v.name}" if v.origin else "one without an alias" for v in found
         )

@@ -417,6 +417,20 @@ class MapRows(PipeOperator):
 
 
 @node
+class Reduce(PipeOperator):
+    """`|> REDUCE f[(args)] [GROUP BY keys] [ORDER BY ..] [COMBINE g] [RETURNS (..)]`."""
+
+    function: tuple[str, ...]
+    args: tuple[Expr | NamedArgument, ...] = ()
+    keys: tuple[SelectItem, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    combine: tuple[str, ...] = ()
+    returns: tuple[ReturnColumn, ...] = ()
+    on_error: OnError | None = None
+    function_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@node
 class Write(PipeOperator):
     """`|> WRITE 'uri' [OPTIONS (..)]`; the uri may be a `Parameter`."""
 
@@ -586,6 +600,7 @@ Operator = (
     | SetOperation
     | Unnest
     | MapRows
+    | Reduce
     | RecursiveUnion
     | Pivot
     | Unpivot
@@ -627,6 +642,14 @@ class Declare(Syntax):
     name: Identifier
     type: DataType
     default: Expr | None = None
+
+
+@node
+class DeclareShared(Syntax):
+    """`DECLARE name SHARED DEFAULT module.factory(..)`: an object made once for all workers."""
+
+    name: Identifier
+    factory: Expr
 
 
 @node
@@ -749,6 +772,7 @@ class AssertStatement(Syntax):
 Statement = (
     QueryStatement
     | Declare
+    | DeclareShared
     | CreateView
     | CreateTable
     | CreateFunction

@@ -51,20 +51,12 @@ class Remarks:
 
     def followed_by(self, later: Remarks) -> Remarks:
         """One gap's comments of two gaps: none changes its place among the others."""
+        between = tuple(filter(None, (self.inline, later.trailing)))
         if not (later.trailing or later.lines):
-            inline = " ".join(filter(None, (self.inline, later.inline)))
-            return Remarks(self.trailing, self.lines, inline)
-        first = [self.trailing, *self.lines, self.inline, later.trailing]
-        trailing = self.trailing
+            return Remarks(self.trailing, self.lines, " ".join([*between, later.inline]).strip())
         if not (self.trailing or self.lines):
-            ends_line = self.inline or later.trailing
-            both = self.inline and later.trailing
-            trailing = f"{self.inline} {later.trailing}" if both else ends_line
-            first = []
-        elif first[0] == trailing:
-            first = first[1:]
-        lines = (*filter(None, first), *later.lines)
-        return Remarks(trailing, lines, later.inline)
+            return Remarks(" ".join(between), later.lines, later.inline)
+        return Remarks(self.trailing, (*self.lines, *between, *later.lines), later.inline)
 
 
 NOTHING = Remarks()

@@ -87,6 +87,7 @@ OPERATORS = (
     "PARTITION",
     "PIVOT",
     "RECURSIVE",
+    "REDUCE",
     "SHUFFLE",
     "SWITCH",
     "TABLESAMPLE",
@@ -95,9 +96,6 @@ OPERATORS = (
     "WITH",
 )
 """First words of the pipe operators."""
-
-PLANNED_OPERATORS = ("REDUCE",)
-"""First words of operators that the language has but this version does not."""
 
 STATEMENTS = (
     "FROM",
@@ -134,7 +132,7 @@ NON_RESERVED = (
         """.split()  # noqa: SIM905 - a list of words reads as words
     )
     | frozenset(UNITS)
-    | frozenset(OPERATORS + PLANNED_OPERATORS + STATEMENTS)
+    | frozenset(OPERATORS + STATEMENTS)
 ) - RESERVED
 
 KEYWORDS = RESERVED | NON_RESERVED

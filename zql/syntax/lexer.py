@@ -18,7 +18,7 @@ from pygments.token import (
     Whitespace,
 )
 
-from zql.syntax.keywords import NON_RESERVED, OPERATORS, PLANNED_OPERATORS, RESERVED
+from zql.syntax.keywords import NON_RESERVED, OPERATORS, RESERVED
 from zql.syntax.type_names import ALIASES
 
 _CONSTANTS = ("TRUE", "FALSE", "NULL")
@@ -76,7 +76,7 @@ class ZqlLexer(RegexLexer):  # type: ignore[misc]
         "operator": [
             (r"\s+", Whitespace),
             (r"--[^\n]*", Comment.Single),
-            (_any({*OPERATORS, *PLANNED_OPERATORS}), Keyword.Declaration, "#pop"),
+            (_any(OPERATORS), Keyword.Declaration, "#pop"),
             (r"(?=[\s\S])", Literal, "#pop"),
         ],
     }

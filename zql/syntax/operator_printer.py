@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from zql.expr import expression as ex
 from zql.syntax import ast
-from zql.syntax.expression_printer import (
+from zql.syntax.layout import LINE, Doc, block, group, indent, join
+from zql.syntax.names import identifier_text
+from zql.syntax.query_printer import hinted, join_parts, pipes, position
+from zql.syntax.texts import (
     SYMBOL,
     Texts,
     any_name,
@@ -16,9 +19,6 @@ from zql.syntax.expression_printer import (
     renders,
     string_text,
 )
-from zql.syntax.layout import LINE, Doc, block, group, indent, join
-from zql.syntax.names import identifier_text
-from zql.syntax.query_printer import hinted, join_parts, pipes, position
 
 # ---- columns -----------------------------------------------------------------------------------
 
@@ -217,14 +217,37 @@ def _call_table(node: ast.CallTable, of: Texts) -> Doc:
 
 @renders(ast.MapRows)
 def _map_rows(node: ast.MapRows, of: Texts) -> Doc:
-    first, *rest = node.function
+    doc: Doc = (hinted(node.kind, node, of), " ", _called(node, of))
+    return (doc, _returns(node, of), _on_error(node.on_error, of))
+
+
+def _called(node: ast.MapRows | ast.Reduce, of: Texts) -> Doc:
+    name = _function_name(node.function)
+    return block(f"{name}(", of.list(node.args), ")") if node.args else name
+
+
+def _function_name(parts: tuple[str, ...]) -> str:
+    first, *rest = parts
     name = f'"{first}"' if first.upper() in ("BATCHES", "SHARDS") else identifier_text(first)
-    name = ".".join([name, *(identifier_text(part, any_word=True) for part in rest)])
-    call = block(f"{name}(", of.list(node.args), ")") if node.args else name
-    doc: Doc = (hinted(node.kind, node, of), " ", call)
-    if node.returns:
-        doc = (doc, LINE, "RETURNS ", block("(", of.list(node.returns), ")"))
-    return (doc, _on_error(node.on_error, of))
+    return ".".join([name, *(identifier_text(part, any_word=True) for part in rest)])
+
+
+def _returns(node: ast.MapRows | ast.Reduce, of: Texts) -> Doc:
+    if not node.returns:
+        return ""
+    return (LINE, "RETURNS ", block("(", of.list(node.returns), ")"))
+
+
+@renders(ast.Reduce)
+def _reduce(node: ast.Reduce, of: Texts) -> Doc:
+    doc: Doc = (hinted("REDUCE", node, of), " ", _called(node, of))
+    if node.keys:
+        doc = (doc, LINE, clause("GROUP BY", of.list(node.keys)))
+    if node.order:
+        doc = (doc, LINE, clause("ORDER BY", of.list(node.order)))
+    if node.combine:
+        doc = (doc, LINE, f"COMBINE {_function_name(node.combine)}")
+    return (doc, _returns(node, of), _on_error(node.on_error, of))
 
 
 @renders(ast.ReturnColumn)

@@ -261,6 +261,31 @@ class OperatorActions(FromActions):
             function_span=function.span,
         )
 
+    def reduce(  # noqa: PLR0913 - a rule of nine parts
+        self,
+        span: Span,
+        hints: Hints,
+        function: FunctionName,
+        arguments: tuple[Argument | AsType | FromPart, ...],
+        keys: tuple[ast.SelectItem, ...],
+        order: tuple[ex.SortKey, ...],
+        combine: FunctionName | None,
+        returns: tuple[ast.ReturnColumn, ...],
+        on_error: ast.OnError | None,
+    ) -> ast.Reduce:
+        return ast.Reduce(
+            function.parts,
+            plain_arguments(ex.Name(function.parts), Arguments(arguments)),
+            keys,
+            order,
+            combine.parts if combine else (),
+            returns,
+            on_error,
+            hints=hints,
+            span=span,
+            function_span=function.span,
+        )
+
     def return_column(self, span: Span, name: ast.Identifier, type: str) -> ast.ReturnColumn:
         return ast.ReturnColumn(name.text, type, span=span)
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 from zql.expr import expression as ex
 from zql.syntax import (
     ast,
+    expression_printer,  # noqa: F401 - says how expressions are printed
     operator_printer,  # noqa: F401 - says how operators are printed
 )
-from zql.syntax.expression_printer import (
+from zql.syntax.layout import LINE, Doc, block, items_of, join, lay_out, one_line
+from zql.syntax.names import identifier_text
+from zql.syntax.query_printer import pipes
+from zql.syntax.texts import (
     Texts,
     any_name,
     as_alias,
@@ -18,9 +22,6 @@ from zql.syntax.expression_printer import (
     renders,
     string_text,
 )
-from zql.syntax.layout import LINE, Doc, block, items_of, join, lay_out, one_line
-from zql.syntax.names import identifier_text
-from zql.syntax.query_printer import pipes
 from zql.tree import Node, walk
 
 
@@ -159,6 +160,11 @@ def _assert_statement(node: ast.AssertStatement, of: Texts) -> Doc:
 def _declare(node: ast.Declare, of: Texts) -> Doc:
     head = f"DECLARE {identifier_text(node.name.text)} {node.type}"
     return head if node.default is None else (head, " DEFAULT ", of(node.default))
+
+
+@renders(ast.DeclareShared)
+def _declare_shared(node: ast.DeclareShared, of: Texts) -> Doc:
+    return (f"DECLARE {identifier_text(node.name.text)} SHARED DEFAULT ", of(node.factory))
 
 
 @renders(ast.ImportPython)

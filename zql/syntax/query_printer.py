@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zql.syntax import ast
-from zql.syntax.expression_printer import (
+from zql.syntax.layout import LINE, Doc, block, group, indent, join
+from zql.syntax.names import identifier_text
+from zql.syntax.texts import (
     Texts,
     as_alias,
     clause,
@@ -13,8 +15,6 @@ from zql.syntax.expression_printer import (
     renders,
     string_text,
 )
-from zql.syntax.layout import LINE, Doc, block, group, indent, join
-from zql.syntax.names import identifier_text
 
 PIPE_COLUMNS = 3
 """The clauses of an operator stand below its name, behind the width of `|> `."""

@@ -8,7 +8,6 @@ from zql.syntax.expected import END_NAMES
 from zql.syntax.keywords import (
     KEYWORDS,
     OPERATORS,
-    PLANNED_OPERATORS,
     RESERVED,
     STATEMENTS,
 )
@@ -104,7 +103,7 @@ def _statement_start(place: Place) -> ParseError | None:
     if place.at != place.first or "FROM" not in place.expected or place.at_end:
         return None
     word = place.word()
-    if word in OPERATORS or word in PLANNED_OPERATORS or word in ("GROUP", "HAVING", "FILTER"):
+    if word in OPERATORS or word in ("GROUP", "HAVING", "FILTER"):
         return place.error(
             "S111",
             f"{word} is an operator: it stands behind |>",
@@ -131,8 +130,6 @@ def _operator_start(place: Place) -> ParseError | None:
         return place.error(
             "S112", f"{word} is no operator of ZQL", f"write |> {OTHER_LANGUAGES[word]}"
         )
-    if word in PLANNED_OPERATORS:
-        return place.error("S113", f"the operator {word} is not supported yet")
     if word == "GROUP":
         return place.error(
             "S115",
@@ -152,7 +149,7 @@ def _operator_start(place: Place) -> ParseError | None:
             "an expression needs an operator before it, as in |> WHERE or |> EXTEND",
             label=place.expected.text(),
         )
-    hint = did_you_mean(nearest(word, OPERATORS + PLANNED_OPERATORS))
+    hint = did_you_mean(nearest(word, OPERATORS))
     return place.error(
         "S112",
         f'unknown operator "{place.text()}"',
@@ -162,7 +159,7 @@ def _operator_start(place: Place) -> ParseError | None:
 
 
 def _single_bar(place: Place) -> ParseError | None:
-    words = {*OPERATORS, *PLANNED_OPERATORS, "GROUP", "HAVING", "QUALIFY", "FILTER"}
+    words = {*OPERATORS, "GROUP", "HAVING", "QUALIFY", "FILTER"}
     if place.name() == "VBAR" and "PIPE" in place.expected:
         return place.error("S114", 'the sign between operators is "|>", not "|"', "write |>")
     if place.name(-1) == "VBAR" and place.word() in words:
@@ -199,7 +196,7 @@ def _clauses(place: Place) -> ParseError | None:
         )
     begins_statement = word in STATEMENTS
     if begins_statement and place.begins_line and place.expected.end and word != "SET":
-        also = f", or |> before {word}" if word in (*OPERATORS, *PLANNED_OPERATORS) else ""
+        also = f", or |> before {word}" if word in OPERATORS else ""
         return place.error(
             "S114",
             f"a new statement begins with {word}, but the one before has no end",
@@ -213,7 +210,7 @@ def _clauses(place: Place) -> ParseError | None:
         )
     if word == "AS" and not place.begins_line:
         return None
-    if word in OPERATORS or word in PLANNED_OPERATORS:
+    if word in OPERATORS:
         operator = "ORDER BY" if word == "ORDER" else word
         return place.error("S114", f'"|>" is missing before {operator}', f"write |> {operator}")
     return None
@@ -316,8 +313,6 @@ def _planned(place: Place) -> ParseError | None:
             "CREATE TEMP FUNCTION .. LANGUAGE is not supported yet",
             "IMPORT PYTHON 'file.py' AS m has functions",
         )
-    if word == "SHARED" and place.word(-2) == "DECLARE":
-        return place.error("S113", "DECLARE .. SHARED is not supported yet")
     return None
 
 

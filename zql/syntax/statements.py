@@ -91,6 +91,11 @@ class StatementActions(OperatorActions):
     ) -> ast.Declare:
         return ast.Declare(name, type, default, span=span)
 
+    def declare_shared(
+        self, span: Span, name: ast.Identifier, factory: ex.Expr
+    ) -> ast.DeclareShared:
+        return ast.DeclareShared(name, factory, span=span)
+
     def create_view(
         self, span: Span, replace: bool, name: ast.Identifier, query: ast.Query
     ) -> ast.CreateView:
