@@ -53,10 +53,8 @@ def _with_keys(
     binder = ExpressionBinder(context, (scope, *outer))
     made = made_columns(binder, op.keys, "PARTITION BY")
     check_unique(context, made, "PARTITION BY")
-    if not made and context.errors:
-        raise ErrorList(list(context.errors))
     if not made:
-        raise BindError("PARTITION BY needs a key", code="P444", span=op.span)
+        raise ErrorList(list(context.errors))
     scope = binder.scope
     types = binder.types([m.expr for m in made])
     keys, assigns = [], []
