@@ -82,10 +82,9 @@ class GroupCaller:
     def run(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches that come of all groups. Raises `CallError`, and what `stream` raises."""
         call = self._call
-        own = replace(call, columns=call.made)
         self._segments = self._cut(stream)
         for piece in gathered(call, self._given(), self._most_rows):
-            columns = record_columns(own, piece)
+            columns = record_columns(call, piece)
             if call.kind == "COMBINE":
                 columns = [*self._key_columns(piece), *columns]
             numbers = [0] * len(piece) if self._numbered else None

@@ -86,7 +86,7 @@ def record_columns(call: MapRows | Reduce, given: Sequence[Given]) -> list[pa.Ar
     """Records as the columns of the call. Raises `CallError` with the giver as its row."""
     values = [record for record, _ in given]
     try:
-        return records_to_arrow(values, call.names, [kinds.parse(c.type) for c in call.columns])
+        return records_to_arrow(values, call.names, [kinds.parse(c.type) for c in call.made])
     except Misfit as misfit:
         record, giver = given[misfit.row]
         raise record_misfit(call, misfit, record, giver) from None

@@ -152,7 +152,7 @@ def _calls(call: lp.PythonOperator) -> list[Document]:
             }
         ]
     if isinstance(call, lp.MapRows):
-        columns = zip(call.names, call.columns, strict=True)
+        columns = zip(call.names, call.made, strict=True)
         return [
             {
                 "operator": call.kind,

@@ -39,6 +39,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return type(plan).__name__
         case lp.TableFunction():
             return f"TableFunction {plan.name}({_list(plan.args)})"
+        case lp.DuckdbQuery():
+            return f"DuckdbQuery {' '.join(plan.sql.split())}: {', '.join(plan.sources)}"
         case lp.Values():
             return f"Values {len(plan.rows)} rows"
         case lp.Filter():
@@ -56,11 +58,15 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
-        case lp.Join():
+        case lp.Join() | lp.Lateral():
             on = f" on {expression_text(plan.condition)}" if plan.condition is not None else ""
-            return f"Join {plan.kind}{on}"
+            return f"{type(plan).__name__} {plan.kind}{on}"
         case lp.SetOperation():
             return f"{plan.kind.capitalize()}{' all' if plan.all else ''}"
+        case lp.RecursiveUnion():
+            return f"RecursiveUnion{' all' if plan.all else ''} {plan.name}"
+        case lp.RoundRows():
+            return f"RoundRows {plan.name}: {', '.join(c.name for c in plan.columns)}"
         case lp.Unnest():
             outer = " outer" if plan.outer else ""
             return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"
@@ -71,7 +77,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
         case lp.Reduce():
             return "Reduce " + python_lines(plan)[0]
         case lp.Write():
-            return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
+            shards = dict(plan.options).get("shards")
+            shown = f", {shards} shards" if shards else ""
+            by = f" by {plan.shard.name}" if plan.shard is not None else ""
+            return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
         case lp.Check():
@@ -148,7 +157,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         return [_reduce_line(call)]
     if isinstance(call, lp.MapRows):
         given, named = _given(call)
-        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.columns, strict=True))
+        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
         if call.shard:
             named += f", {call.shard} => the shard"
         size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
@@ -202,6 +211,9 @@ _WORDS: tuple[tuple[type, str], ...] = (
     (lp.Check, "ASSERT"),
     (lp.Finish, "FINISH"),
     (lp.Store, "CREATE TABLE"),
+    (lp.RecursiveUnion, "RECURSIVE UNION"),
+    (lp.RoundRows, "the rows of the last round"),
+    (lp.DuckdbQuery, "duckdb(..)"),
 )
 
 
@@ -214,6 +226,8 @@ def word(plan: lp.LogicalPlan) -> str:
             return f"{plan.kind} {plan.function.name}"
         case lp.Join():
             return "JOIN" if plan.kind == "INNER" else f"{plan.kind} JOIN"
+        case lp.Lateral():
+            return "JOIN LATERAL" if plan.kind == "INNER" else f"{plan.kind} JOIN LATERAL"
         case lp.SetOperation():
             return f"{plan.kind} ALL" if plan.all else plan.kind
         case lp.Scan():

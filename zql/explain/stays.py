@@ -45,6 +45,8 @@ def _is_leaf(plan: lp.LogicalPlan) -> bool:
         lp.MemoryScan,
         lp.Values,
         lp.TableFunction,
+        lp.DuckdbQuery,
+        lp.RoundRows,
         lp.StageResult,
         lp.BatchInput,
     )
@@ -88,6 +90,11 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
             return _IN_THE_WAY if may_fail(part) else ""
         case lp.Join():
             return _why_not_below_join(part, below, used)
+        case lp.Lateral():
+            left = used <= output_names(below.left)
+            return _IN_THE_WAY if left and may_fail(part) else "the query there is asked first"
+        case lp.RecursiveUnion():
+            return "the rounds go on from rows that it would leave out"
         case lp.SetOperation():
             if below.kind != "UNION" or not below.all:
                 return "whole rows are compared there"
@@ -135,7 +142,7 @@ def why_limit_stays(limit: lp.Limit) -> str:
             return "a row gives any number of elements"
         case lp.Reduce():
             return "a group gives any number of records"
-        case lp.MapRows() as rows if rows.kind in ("MAP BATCHES", "MAP SHARDS"):
+        case lp.MapRows(is_of_many=True):
             return "the function gives any number of records"
         case lp.MapRows() as rows if rows.kind != "MAP":
             return "a row gives any number of records"

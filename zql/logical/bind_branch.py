@@ -13,8 +13,9 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_operator import common_type_of
-from zql.logical.bind_source import constant_value, visible_only
-from zql.logical.context import Context
+from zql.logical.bind_source import visible_only
+from zql.logical.constants import constant_value
+from zql.logical.context import Context, Given
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
@@ -36,6 +37,12 @@ def shared(context: Context, scope: Scope, name: str, outer: tuple[Scope, ...]) 
             f"{name} cannot stand in a subquery that looks at the outer row",
             code="P412",
             hint="write the subquery as a JOIN",
+        )
+    if lp.open_rounds(plan):
+        raise BindError(
+            f"{name} cannot stand in the step of RECURSIVE UNION",
+            code="P412",
+            hint="CASE in |> SELECT, or |> UNION ALL of what each branch would give",
         )
     number = len(context.commons) + 1
     context.commons.append(lp.Common(number, name, plan))
@@ -100,7 +107,12 @@ def merged(context: Context, sides: list[Scope], spans: list[Span | None], op: a
 def chosen(context: Context, op: ast.If) -> ast.Subpipe:
     """The branch of IF that is taken; conditions are constants, other branches not looked at."""
     for condition, pipe in op.branches:
-        names = [n for n in walk(condition) if isinstance(n, ex.Name)]
+        names = [
+            n
+            for n in walk(condition)
+            if isinstance(n, ex.Name)
+            and not isinstance(context.frame.arguments.get(n.parts[0]), Given)
+        ]
         if names:
             raise BindError(
                 f'IF is decided before there are rows: "{names[0].parts[0]}" has no value yet',

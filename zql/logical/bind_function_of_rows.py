@@ -13,8 +13,9 @@ from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
-from zql.logical.bind_source import constant_value, unique
+from zql.logical.bind_source import unique
 from zql.logical.catalog import ProbeWay
+from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible
 from zql.schema import Field, Schema

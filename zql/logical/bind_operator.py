@@ -12,7 +12,7 @@ from typing import Any
 from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments, element_type
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
     Handed,
     computed,
@@ -21,21 +21,16 @@ from zql.logical.bind_function_of_rows import (
     result_fields,
 )
 from zql.logical.bind_select import first_aggregate
-from zql.logical.bind_source import (
-    constant_value,
-    named,
-    option_place,
-    unique,
-    visible_only,
-)
+from zql.logical.bind_shards import dealt, shards_option
+from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
 from zql.logical.common_types import clash, common_type
+from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import walk
 
 
@@ -208,7 +203,7 @@ def limit(context: Context, scope: Scope, op: ast.Limit) -> Scope:
 
 
 def _row_count(context: Context, expr: ex.Expr, word: str) -> int:
-    if isinstance(expr, ex.Name):
+    if isinstance(expr, ex.Name) and expr.parts[0] not in context.frame.arguments:
         raise BindError(
             f"{word} takes a constant number of rows",
             code="T314",
@@ -301,32 +296,9 @@ def common_type_of(
     )
 
 
-def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, ...]) -> Scope:
-    """One row for each element of a list."""
-    binder = ExpressionBinder(context, (scope, *outer))
-    items = binder.bind(op.list)
-    name = op.alias.text if op.alias else expression_name(op.list)
-    wanted = [name] + ([op.position.text] if op.position else [])
-    for n in wanted:
-        if n in scope.names:
-            raise BindError(
-                f'UNNEST adds "{n}", which is there already',
-                code="N214",
-                span=op.span,
-                hint="name the element: UNNEST .. AS other",
-            )
-    column = context.names.column(name, element_type(binder, items, op.list.span))
-    position = context.names.column(op.position.text, "BIGINT") if op.position else None
-    base = 1 if op.one_based else 0
-    plan = lp.Unnest(scope.plan, items, column, position, base, op.outer)
-    new: tuple[Visible, ...] = (Visible(name, column),)
-    if position is not None and op.position is not None:
-        new += (Visible(op.position.text, position),)
-    return replace(scope, plan=plan, visible=scope.visible + new)
-
-
 def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
     """MAP and its kinds: the columns are those of the records that the function gives."""
+    context.check_python(op.function_span or op.span)
     if op.kind in ("MAP BATCHES", "MAP SHARDS"):
         return map_many(context, scope, op, outer)
     function = python_function(context, op.function, op.function_span or op.span)
@@ -346,7 +318,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
     plan, args, keywords = computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
-        plan, op.kind, function, record, args, keywords, columns, fields.names, op.span
+        plan, op.kind, function, record, args, keywords, columns, fields.names, span=op.span
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
 
@@ -385,12 +357,16 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
             )
         options[option.name.lower()] = constant_value(context, option.value)
     spans = {o.name.lower(): o.span for o in op.options}
-    target: WriteTarget = _checked_target(context, uri, options, spans, op)
+    asked = shards_option(scope, uri, options, spans)
+    if scope.shards is not None:
+        spans.setdefault("shards", scope.shards.span)
+    target: WriteTarget = _checked_target(context, uri, asked, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
     _check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
+    plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
-        inner.plan, uri, target.format, inner.names, target.mode, target.options, op.span
+        plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
     )
 
 

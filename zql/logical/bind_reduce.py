@@ -30,6 +30,7 @@ _PROBED_ROWS = 100
 
 def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, ...]) -> Scope:
     """The columns are those of the records that the function gives."""
+    context.check_python(op.function_span or op.span)
     function = python_function(context, op.function, op.function_span or op.span)
     combine = python_function(context, op.combine, op.span) if op.combine else None
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)

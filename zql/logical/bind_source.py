@@ -9,14 +9,30 @@ from typing import Any
 from zql.errors import BindError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, element_type
+from zql.logical.bind_duckdb import duckdb_query
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_lateral import WITHOUT_PYTHON
+from zql.logical.bind_sample import sample
+from zql.logical.bind_table_function import call_table_function
+from zql.logical.bind_unnest import elements_of, from_unnest
 from zql.logical.catalog import FileTable, TypeProblem
-from zql.logical.context import Context, not_yet, type_error
+from zql.logical.constants import constant_value, no_python
+from zql.logical.context import (
+    Context,
+    Declarations,
+    Frame,
+    Place,
+    not_yet,
+    type_error,
+    unknown,
+)
+from zql.logical.declared import no_table_function, table_function
+from zql.logical.instances import take
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import walk
 
 READERS = {
     "read_json": "read_json",
@@ -49,6 +65,9 @@ def bind_items(
 
 def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) -> Scope:
     """The scope of one FROM item. Raises `BindError` and what the catalog raises."""
+    elements = elements_of(item)
+    if elements is not None:
+        return from_unnest(context, elements, outer)
     match item:
         case ast.Aliased():
             return _aliased(context, item, outer)
@@ -65,9 +84,6 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
             return visible_only(inner, item.span)
         case ast.ValuesSource():
             return _values(context, item, outer, ())
-        case ast.UnnestSource():
-            row = lp.Values((context.names.column("_row", "INTEGER"),), ((ex.Literal(0),),))
-            return unnest_source(context, Scope(row, ()), item, outer)
         case ast.Joined():
             left = bind_item(context, item.left, outer)
             clause = ast.Join(
@@ -79,8 +95,14 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
                 hints=item.hints,
                 span=item.span,
             )
+            check_hints(context, clause)
             return join(context, left, clause, outer, bind_item)
-        case ast.LateralSource() | ast.SelectSource() | ast.Sampled():
+        case ast.LateralSource():
+            with context.without_python(WITHOUT_PYTHON):
+                return visible_only(context.bind_query(item.query, outer), item.span)
+        case ast.Sampled():
+            return sample(context, bind_item(context, item.item, outer), item.sample, outer)
+        case ast.SelectSource() | ast.UnnestSource():
             raise not_yet(item)
 
 
@@ -110,18 +132,6 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
     if columns != plan.columns:
         plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
     return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
-
-
-def no_python(expr: ex.Expr, where: str) -> None:
-    """Raises `BindError` for a Python call where there are no rows to call it for."""
-    for found in walk(expr):
-        if isinstance(found, ex.PythonCall):
-            raise BindError(
-                f"a Python function cannot stand in {where}",
-                code="P407",
-                span=found.span or expr.span,
-                hint="|> EXTEND or |> SELECT calls it for each row",
-            )
 
 
 def named(scope: Scope, span: Span | None) -> None:
@@ -240,30 +250,34 @@ def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
 
 
 def _named(context: Context, item: ast.NameSource) -> Scope:
-    kept = context.declarations.shared.get(item.name)
+    """A table by its name: the nearest one of WITH, a view, a Python object."""
+    if item.module:
+        return _of_module(context, item)
+    rows = context.rounds.get(item.name)
+    if rows is not None:
+        return rows()
+    local = context.frame.tables.get(item.name)
+    if local is not None:
+        return take(context, local, item.name)
+    declarations = context.declarations
+    kept = declarations.shared.get(item.name)
     if kept is not None:
         return _object(context, kept.key, kept.schema.fields).with_alias(item.name)
-    view = context.declarations.views.get(item.name)
+    view = declarations.views.get(item.name)
     if view is not None:
-        if item.name in context.views_open:
-            raise BindError(
-                f'the view "{item.name}" reads itself',
-                code="P401",
-                span=item.span,
-                hint=f"give the new view another name, or read what {item.name} was made of",
-            )
-        opened = context.views_open
-        context.views_open = (*opened, item.name)
-        try:
-            inner = context.bind_query(view.query, ())
-        finally:
-            context.views_open = opened
-        return visible_only(inner, item.span).with_alias(item.name)
-    table = context.declarations.tables.get(item.name) or context.catalog.object(item.name)
+        return _view(context, view, declarations, item)
+    table = declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
         return _object(context, table.key, table.schema.fields).with_alias(item.name)
-    declared = context.declarations
-    known = [*declared.views, *declared.tables, *context.catalog.object_names()]
+    if item.name in context.frame.defining:
+        raise BindError(
+            f'"{item.name}" reads itself: WITH is not recursive',
+            code="P401",
+            span=item.span,
+            hint="|> RECURSIVE UNION ALL (..) repeats a query until nothing is new",
+        )
+    known = [*context.frame.tables, *declarations.views, *declarations.tables]
+    known += context.catalog.object_names()
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',
@@ -275,14 +289,59 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     )
 
 
+def _view(
+    context: Context, view: ast.CreateView, home: Declarations, item: ast.NameSource
+) -> Scope:
+    """A view's query, bound where it was declared."""
+    key = (id(home), item.name)
+    if key in context.opened:
+        raise BindError(
+            f'the view "{item.name}" reads itself',
+            code="P401",
+            span=item.span,
+            hint=f"give the new view another name, or read what {item.name} was made of",
+        )
+    with context.within(Place(Frame(), home, (*context.opened, key))):
+        inner = context.bind_query(view.query, ())
+    return visible_only(inner, item.span).with_alias(item.name)
+
+
+def _of_module(context: Context, item: ast.NameSource) -> Scope:
+    """`FROM c.view`, of IMPORT MODULE .. AS c."""
+    scripts = context.declarations.scripts
+    home = scripts.get(item.module)
+    if home is None:
+        error = unknown("module", item.module, list(scripts), item.span, "N205")
+        error.hint = error.hint or (
+            f"a file's path stands in single quotes: '{item.module}.{item.name}'"
+        )
+        raise error
+    view = home.views.get(item.name)
+    if view is None:
+        error = unknown("view", item.name, list(home.views), item.span, "N211")
+        error.message = f'{item.module} has no view "{item.name}"'
+        error.args = (error.message,)
+        raise error
+    return _view(context, view, home, item)
+
+
 def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> Scope:
     call = item.call
+    declared = table_function(context.declarations, call.name)
+    if declared is not None:
+        found = call_table_function(context, *declared, call, outer, bind_item)
+        return visible_only(found, item.span)
+    if len(call.name) > 1:
+        raise no_table_function(context, call, call.name_span or call.span)
     name = call.name[-1].lower()
+    if name == "duckdb":
+        return duckdb_query(context, call)
     if name in READERS:
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
     if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
-        names = [*READERS, "range", "generate_series"]
+        own = context.declarations.table_functions
+        names = [*READERS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
@@ -296,7 +355,7 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
             f"the table function {name} cannot be used here",
             code="P402",
             span=call.span,
-            hint="range(..) and the readers can",
+            hint=f"in DuckDB's own words: FROM duckdb($$ FROM {name}(..) $$)",
         )
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     args = tuple(binder.bind(a) for a in call.args if not isinstance(a, ex.NamedArgument))
@@ -346,24 +405,6 @@ def option_place(
     return spans.get(found[0]) if found else None
 
 
-def constant_value(context: Context, expr: ex.Expr) -> Any:
-    """The Python value of a constant expression, as options and hints have them."""
-    if isinstance(expr, ex.Name) and len(expr.parts) == 1:
-        return expr.parts[0]
-    if isinstance(expr, ex.Parameter):
-        expr = ExpressionBinder(context, ()).parameter(expr)
-    if isinstance(expr, ex.Literal) and not expr.type:
-        return expr.value
-    if isinstance(expr, ex.Array | ex.Row):
-        return tuple(constant_value(context, i) for i in expr.items)
-    if isinstance(expr, ex.Struct):
-        return {k: constant_value(context, v) for k, v in expr.entries}
-    binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
-    bound = binder.bind(expr)
-    no_python(bound, "a constant")
-    return context.at(expr.span, lambda: context.catalog.evaluate(bound))
-
-
 def _values(
     context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...], wanted: tuple[str, ...]
 ) -> Scope:
@@ -386,15 +427,3 @@ def _values(
     columns = tuple(context.names.column(n, t) for n, t in zip(names, types, strict=True))
     visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
     return Scope(lp.Values(columns, tuple(rows)), visible)
-
-
-def unnest_source(
-    context: Context, left: Scope, item: ast.UnnestSource, outer: tuple[Scope, ...]
-) -> Scope:
-    """UNNEST beside a table: one row for each element, the left columns repeated."""
-    binder = ExpressionBinder(context, (left, *outer))
-    items = binder.bind(item.list)
-    column = context.names.column("unnest", element_type(binder, items, item.span))
-    plan = lp.Unnest(left.plan, items, column)
-    visible = (*left.visible, Visible("unnest", column))
-    return replace(left, plan=plan, visible=visible)

@@ -16,7 +16,7 @@ from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
-from zql.tree import Node, node
+from zql.tree import Node, node, walk
 
 
 @node
@@ -122,6 +122,19 @@ class TableFunction(Node):
     args: tuple[Expr, ...]
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
+
+
+@node
+class DuckdbQuery(Node):
+    """`duckdb($$ SELECT .. $$)`: one SELECT in DuckDB's own words, checked by it when bound.
+
+    `sources` are the names DuckDB gives its columns.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @node
@@ -240,6 +253,23 @@ class Join(Node):
 
 
 @node
+class Lateral(Node):
+    """The right side computed for each row of the left, whose columns it sees.
+
+    Kind INNER, LEFT or CROSS, the condition as in `Join`. Order is open.
+    """
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: str
+    condition: Expr | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+@node
 class SetOperation(Node):
     """UNION, INTERSECT, EXCEPT by position; UNION ALL appends and so keeps order."""
 
@@ -247,6 +277,32 @@ class SetOperation(Node):
     inputs: tuple[LogicalPlan, ...]
     columns: tuple[Column, ...]
     all: bool = True
+
+
+@node
+class RecursiveUnion(Node):
+    """The rows of `input`, then those that `step` makes of the last ones, until it makes none.
+
+    Inside of the step `RoundRows` of the same `name` are the rows that the last round added.
+    Without `all` a row that has been there is not added again. Order is open.
+    """
+
+    name: str
+    input: LogicalPlan
+    step: LogicalPlan
+    columns: tuple[Column, ...]
+    all: bool = True
+
+
+@node
+class RoundRows(Node):
+    """The rows that the last round of the `RecursiveUnion` of this name added; `sources` are its
+    columns there, one for each of `columns`.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
 
 
 @node
@@ -301,9 +357,11 @@ class MapRows(Node):
     """`MAP` and its kinds: records in, records out; the result replaces the row.
 
     The function gets a dict of `record` (user's name, column) pairs, or `args` in its place. The
-    records it gives have the keys `names`, one for each of `columns`; `kind` is MAP, FLATMAP,
+    records it gives have the keys `names`, one for each of `made`; `kind` is MAP, FLATMAP,
     MAP BATCHES or MAP SHARDS. A batch has `batch_rows` rows, as many as the engine takes when None;
-    the parameter `shard` of a function of shards takes what is known of the shard.
+    the parameter `shard` of a function of shards takes what is known of the shard. `carried` are
+    columns of the input that go beside, with the value of the row that each record came from: of
+    MAP and FLATMAP only.
     """
 
     input: LogicalPlan
@@ -312,16 +370,26 @@ class MapRows(Node):
     record: tuple[tuple[str, Column], ...]
     args: tuple[Expr, ...]
     keywords: tuple[tuple[str, Expr], ...]
-    columns: tuple[Column, ...]
+    made: tuple[Column, ...]
     names: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    carried: tuple[Column, ...] = ()
     batch_rows: int | None = None
     shard: str = ""
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.made + self.carried
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether a call is about many rows: of which one a record came cannot be told."""
+        return self.kind in ("MAP BATCHES", "MAP SHARDS")
+
+    @property
     def reads(self) -> tuple[str, ...] | None:
         """The keys of the record that the function looks at; None when they are not known."""
-        if self.kind in ("MAP", "FLATMAP"):
+        if not self.is_of_many:
             return self.function.reads
         return None if self.function.form else self.function.reads_rows[0]
 
@@ -362,7 +430,11 @@ class Reduce(Node):
 
 @node
 class Write(Node):
-    """Rows to files. `names` are the users' names of the input's columns, in order."""
+    """Rows to files. `names` are the users' names of the columns, in order.
+
+    `shard` is one more column of the input, which is not written: the number of the file that the
+    row goes to, by which the input is sorted. Then `options` have the number of `shards`.
+    """
 
     input: LogicalPlan
     uri: str
@@ -371,10 +443,11 @@ class Write(Node):
     mode: str = "error"
     options: tuple[tuple[str, object], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    shard: Column | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
+        return tuple(c for c in self.input.columns if c != self.shard)
 
 
 @node
@@ -486,6 +559,7 @@ LogicalPlan = (
     | SharedRows
     | Shared
     | TableFunction
+    | DuckdbQuery
     | Values
     | Filter
     | Project
@@ -495,7 +569,10 @@ LogicalPlan = (
     | Sort
     | Limit
     | Join
+    | Lateral
     | SetOperation
+    | RecursiveUnion
+    | RoundRows
     | Unnest
     | Apply
     | MapRows
@@ -538,6 +615,12 @@ def with_rows(plan: Query | Program, change: Callable[[Query], Output]) -> Any:
 def limited(plan: Query | Program, count: int) -> Any:
     """A statement that gives rows, and no more than `count` of them."""
     return with_rows(plan, lambda rows: Query(Limit(rows.input, count), rows.names))
+
+
+def open_rounds(plan: Node) -> frozenset[str]:
+    """Names of recursive unions whose last round a plan reads from outside of them."""
+    read = {n.name for n in walk(plan) if isinstance(n, RoundRows)}
+    return frozenset(read - {n.name for n in walk(plan) if isinstance(n, RecursiveUnion)})
 
 
 def example_path(uri: str, format: str) -> str:

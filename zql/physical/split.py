@@ -60,7 +60,9 @@ def split(plan: lp.Root) -> PhysicalPlan:
 def _sink(plan: lp.Output) -> Sink:
     match plan:
         case lp.Write():
-            return WriteFiles(plan.uri, plan.format, plan.names, plan.mode, plan.options)
+            return WriteFiles(
+                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
+            )
         case lp.Query():
             return Collect(plan.names)
         case lp.Finish():
@@ -123,6 +125,13 @@ class _Splitter:
                     return replace(below, steps=(*below.steps, step), columns=plan.columns)
                 own = self.subqueries(plan, inline=True)
                 return _Native(lp.with_input(own, below.plan))
+            case lp.Lateral():
+                left, right = self.native(plan.left), _map_deep(plan.right, self)
+                joined = replace(plan, left=left, right=right)
+                return _Native(self.subqueries(joined, inline=True))
+            case lp.RecursiveUnion():
+                rounds = _map_deep(plan.step, self)
+                return _Native(replace(plan, input=self.native(plan.input), step=rounds))
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))

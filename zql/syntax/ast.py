@@ -48,9 +48,10 @@ class PathSource(Syntax):
 
 @node
 class NameSource(Syntax):
-    """A view, a Python object, or an earlier result, by name."""
+    """A view, a Python object, or an earlier result, by name; of a ZQL module: `c.view`."""
 
     name: str
+    module: str = ""
 
 
 @node
@@ -104,9 +105,11 @@ class SelectSource(Syntax):
 
 @node
 class UnnestSource(Syntax):
-    """`UNNEST(list)` as a FROM item."""
+    """`UNNEST(list) [WITH OFFSET|ORDINALITY AS i]` as a FROM item; an alias stands between."""
 
     list: Expr
+    position: Identifier | None = None
+    one_based: bool = False
 
 
 @node

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.errors import ParseError
 from zql.expr import expression as ex
 from zql.source import Span
@@ -29,9 +31,11 @@ class FromActions(ExpressionActions):
         return ast.PathSource(paths, span=span)
 
     def name_source(self, span: Span, path: ex.Name) -> ast.NameSource:
-        if len(path.parts) > 1:
+        if len(path.parts) == 2:
+            return ast.NameSource(path.parts[1], path.parts[0], span=span)
+        if len(path.parts) > 2:
             raise ParseError(
-                f"{span.text} is no table: a table's name has one part",
+                f"{span.text} is no table: a table's name has one part, or two in a module",
                 code="S121",
                 span=span,
                 hint=f"a file's path stands in single quotes: '{span.text}'",
@@ -74,6 +78,31 @@ class FromActions(ExpressionActions):
         columns: tuple[ast.Identifier, ...],
     ) -> ast.Aliased:
         return ast.Aliased(item, alias, columns, span=span)
+
+    def position_offset(
+        self, span: Span, name: ast.Identifier | None
+    ) -> tuple[ast.Identifier, bool]:
+        return name or ast.Identifier("offset", span=span), False
+
+    def position_ordinality(
+        self, span: Span, name: ast.Identifier | None
+    ) -> tuple[ast.Identifier, bool]:
+        return name or ast.Identifier("ordinality", span=span), True
+
+    def positioned(
+        self, span: Span, item: ast.FromItem, position: tuple[ast.Identifier, bool]
+    ) -> ast.FromItem:
+        name, one_based = position
+        source = item.item if isinstance(item, ast.Aliased) else item
+        if not isinstance(source, ast.UnnestSource):
+            raise ParseError(
+                "WITH OFFSET and WITH ORDINALITY count the elements of UNNEST(list)",
+                code="S122",
+                span=name.span or span,
+                hint="|> EXTEND row_number() OVER () AS i numbers rows",
+            )
+        counted = replace(source, position=name, one_based=one_based)
+        return replace(item, item=counted, span=span) if isinstance(item, ast.Aliased) else counted
 
     def sample(
         self,
@@ -121,7 +150,7 @@ class FromActions(ExpressionActions):
         right: ast.FromItem,
         condition: Condition,
     ) -> ast.Joined:
-        kind, natural, on, using = join_parts(words, condition)
+        kind, natural, on, using = join_parts(words, right, condition)
         return ast.Joined(left, right, kind, on, using, natural, hints, span=span)
 
     def option(self, span: Span, name: ast.Identifier, value: ex.Expr) -> ast.Option:
@@ -129,7 +158,7 @@ class FromActions(ExpressionActions):
 
 
 def join_parts(
-    words: Token, condition: Condition
+    words: Token, right: ast.FromItem, condition: Condition
 ) -> tuple[str, bool, ex.Expr | None, tuple[ast.Identifier, ...]]:
     """Kind, NATURAL, ON and USING; what kind needs which condition is checked here."""
     parts = [word for word in words.text.split() if word not in ("JOIN", "OUTER")]
@@ -141,7 +170,7 @@ def join_parts(
             code="S122",
             span=words.span,
         )
-    if not natural and kind != "CROSS" and condition is None:
+    if not natural and kind != "CROSS" and condition is None and not _is_lateral(right):
         raise ParseError(
             "JOIN needs ON or USING",
             code="S122",
@@ -151,3 +180,10 @@ def join_parts(
     on = condition[1] if condition and isinstance(condition[1], ex.Expr) else None
     using = condition[1] if condition and isinstance(condition[1], tuple) else ()
     return kind, natural, on, using
+
+
+def _is_lateral(item: ast.FromItem) -> bool:
+    """Whether a right side takes its rows from the left one, and so needs no condition."""
+    while isinstance(item, ast.Aliased | ast.Sampled):
+        item = item.item
+    return isinstance(item, ast.LateralSource | ast.UnnestSource)
