@@ -1,7 +1,9 @@
 """Functions that the plans call; none is ever run."""
 
+from collections.abc import Iterator
 from typing import TypedDict
 
+import pyarrow as pa
 from zql import udf
 
 
@@ -41,3 +43,29 @@ def words(text: str) -> list[str]:
 @udf(volatile=True)
 def dice(sides: int) -> int:
     raise NotImplementedError
+
+
+def merge(key, rows) -> Words:
+    n = sum(len(row["text"]) for row in rows)
+    return {"word": str(key), "n": n}
+
+
+def shorten(key, rows):
+    raise NotImplementedError
+
+
+def words_of(key, words) -> list[str]:
+    raise NotImplementedError
+
+
+def lengths(rows: list[dict]) -> list[Words]:
+    return [{"word": row["title"], "n": len(row.get("text", ""))} for row in rows]
+
+
+def scored(table: pa.Table, least: float = 0.0) -> pa.Table:
+    raise NotImplementedError
+
+
+def packed(rows, shard) -> Iterator[Words]:
+    for row in rows:
+        yield {"word": row["title"], "n": shard.index}

@@ -166,10 +166,10 @@ class GroupCaller:
             rows = [row[0] for row in handed] if alone else list(handed)
             groups = self._groups(batch, first)
             first = False
-            edges = [group.row for group in groups]
-            if not groups or edges[0]:
-                yield _Segment(rows[: edges[0]] if groups else rows, None, ends=bool(groups))
-            for group, stop in zip(groups, [*edges[1:], len(rows)], strict=True):
+            edges = [*(group.row for group in groups), len(rows)]
+            if edges[0]:
+                yield _Segment(rows[: edges[0]], None, ends=bool(groups))
+            for group, stop in zip(groups, edges[1:], strict=True):
                 yield _Segment(rows[group.row : stop], group, ends=stop < len(rows))
 
     def _groups(self, batch: pa.RecordBatch, first: bool) -> list[_Group]:

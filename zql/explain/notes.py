@@ -190,7 +190,10 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
         if _reads(reader, stage):
             calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
             names = ", ".join(dict.fromkeys(word(c) for c in calls))
-            why = f"{names} in stage {reader.id} works on its rows in parts"
+            parts = "group by group" if reader.by_file else "in parts"
+            why = f"{names} in stage {reader.id} works on its rows {parts}"
+        elif isinstance(reader.sink, Keep) and reader.sink.starts is not None:
+            why = f"stage {reader.id} puts the rows of each group together"
         elif stage.limit is not None:
             why = f"LIMIT in stage {reader.id} takes {stage.limit} rows, then no task is begun"
         else:

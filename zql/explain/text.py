@@ -74,7 +74,8 @@ def stage_kind(stage: Stage, here: bool = False) -> str:
         return "one DuckDB statement, all threads"
     if isinstance(stage.source, lp.Scan):
         return f"tasks over the splits of {stage.source.name}, {workers}"
-    return f"tasks over the result of stage {stage.source.stage}, {workers}"
+    what = "groups of rows that stage {} left" if stage.by_file else "result of stage {}"
+    return f"tasks over the {what.format(stage.source.stage)}, {workers}"
 
 
 def is_sharded(stage: Stage) -> bool:

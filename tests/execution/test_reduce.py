@@ -1,0 +1,162 @@
+"""REDUCE: one call for each key, with its rows whole and in order, however it is run."""
+
+import itertools
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from zql.execution import kept
+from zql.session import Session
+
+FUNCTIONS = """
+    from collections.abc import Iterator
+    from typing import TypedDict
+
+
+    class Found(TypedDict):
+        k: int | None
+        total: int | None
+        values: list[int | None]
+
+
+    def collect(key, rows: Iterator[dict]) -> Found:
+        values = [row["v"] for row in rows]
+        known = [v for v in values if v is not None]
+        return {"k": key, "total": sum(known) if known else None, "values": values}
+
+
+    class Total(TypedDict):
+        k: int | None
+        total: int | None
+
+
+    def total(key, rows) -> Total:
+        known = [row["v"] for row in rows if row["v"] is not None]
+        return {"k": key, "total": sum(known) if known else None}
+
+
+    def part(key, rows):
+        return {"v": total(key, rows)["total"]}
+
+
+    class Size(TypedDict):
+        k: int | None
+        rows: int
+        chars: int
+        ordered: bool
+
+
+    def size(key, rows) -> Size:
+        count = chars = 0
+        last = None
+        ordered = True
+        for row in rows:
+            count += 1
+            chars += len(row["text"])
+            ordered = ordered and (last is None or last < row["id"])
+            last = row["id"]
+        return {"k": key, "rows": count, "chars": chars, "ordered": ordered}
+"""
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3))
+TABLES = st.lists(st.tuples(VALUES, VALUES), max_size=40)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    import textwrap
+
+    path = tmp_path_factory.mktemp("reduce")
+    (path / "udf.py").write_text(textwrap.dedent(FUNCTIONS))
+    return path
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4])
+def session(request, folder):
+    """Files of groups as small as can be, so that there are many tasks, in workers."""
+    with Session(workers=request.param) as session:
+        session.settings = replace(session.settings, inline_bytes=0, split_size=64)
+        session.run("FROM range(1) |> FINISH")  # sets the limit of recursion, which is watched
+        yield session
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=TABLES)
+def test_it_gives_what_aggregate_gives(rows, session, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = "".join(json.dumps({"k": k, "v": v, "i": i}) + "\n" for i, (k, v) in enumerate(rows))
+    (folder / "in.jsonl").write_text(text or '{"k":0,"v":0,"i":0}\n')
+    start = "IMPORT PYTHON 'udf.py' AS q; FROM read_json('in.jsonl', columns => "
+    start += "{k: 'BIGINT', v: 'BIGINT', i: 'BIGINT'})"
+
+    def answer(pipe):
+        return session.query(f"{start} |> {pipe}").to_dicts()
+
+    grouped = 'AGGREGATE sum(v)::BIGINT AS total, list(v ORDER BY i DESC) AS "values" GROUP BY k'
+    assert answer("REDUCE q.collect GROUP BY k ORDER BY i DESC") == answer(
+        f"{grouped} |> ORDER BY k NULLS LAST"
+    )
+    assert answer('REDUCE q.collect |> SELECT total, "values"') == answer(
+        'AGGREGATE sum(v)::BIGINT AS total, list(v ORDER BY i) AS "values"'
+    )
+    sums = answer("AGGREGATE sum(v)::BIGINT AS total GROUP BY k |> ORDER BY k NULLS LAST")
+    assert answer("SELECT k, v |> REDUCE q.total GROUP BY k COMBINE q.part") == sums
+
+
+def test_a_group_bigger_than_memory_streams(place):
+    """40 MB of rows of one key go through a worker that could not hold them as dicts."""
+    place.functions(FUNCTIONS)
+    with place.session(workers=1, memory_limit="400MB") as session:
+        report = session.run(
+            "IMPORT PYTHON 'udf.py' AS q;"
+            "FROM range(200_000) AS r (id)"
+            "|> SELECT id, if(id % 50 = 0, id, 7) AS k, repeat('x', 200) AS text"
+            "|> REDUCE q.size GROUP BY k ORDER BY id |> WRITE 'out.jsonl'"
+        )
+    found = {row["k"]: row for row in place.read("out.jsonl")}
+    assert len(found) == 4001
+    assert found[7] == {"k": 7, "rows": 196_000, "chars": 39_200_000, "ordered": True}
+    assert found[50]["rows"] == 1
+    assert report.counters["python_calls"] == 4001
+
+
+def test_the_bytes_do_not_depend_on_the_workers(place):
+    place.functions(FUNCTIONS)
+    place.rows("in.jsonl", [{"k": i * i % 13, "v": i} for i in range(500)])
+    outputs = []
+    for workers in (1, 2):
+        place.run(
+            f"IMPORT PYTHON 'udf.py' AS q; SET split_size = 2000; FROM 'in.jsonl' "
+            f"|> REDUCE q.collect GROUP BY k |> WRITE 'o{workers}/' OPTIONS (format = 'jsonl')",
+            workers,
+        )
+        outputs.append(place.bytes(f"o{workers}/part-*"))
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) > 1
+    keys = [row["k"] for row in place.read("o1/*.jsonl")]
+    assert keys == sorted({i * i % 13 for i in range(500)})
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(1, 9), max_size=12),
+    batch_rows=st.integers(1, 7),
+    file_bytes=st.integers(1, 300),
+)
+def test_groups_are_never_torn_apart(sizes, batch_rows, file_bytes, tmp_path_factory):
+    starts = [int(place == 0) for size in sizes for place in range(size)]
+    group = [number for number, size in enumerate(sizes) for _ in range(size)]
+    schema = pa.schema([("g", pa.int64()), ("starts", pa.int8())])
+    rows = pa.record_batch([pa.array(group, pa.int64()), pa.array(starts, pa.int8())], schema)
+    folder = str(tmp_path_factory.mktemp("groups"))
+    files = kept.write_groups([rows], schema, folder, "starts", batch_rows, file_bytes)
+    parts = [kept.part_table(kept.Part(f, 0, f.rows)).column("g").to_pylist() for f in files]
+    assert list(itertools.chain.from_iterable(parts)) == group
+    assert sum(len(set(part)) for part in parts) == len(sizes)
+    whole = kept.write_groups([rows], schema, folder, "", batch_rows, file_bytes)
+    assert [file.rows for file in whole] == [len(group)]
