@@ -109,20 +109,20 @@ def test_it_gives_what_aggregate_gives(rows, session, folder, monkeypatch):
 
 
 def test_a_group_bigger_than_memory_streams(place):
-    """40 MB of rows of one key go through a worker that could not hold them as dicts."""
+    """A budget in which a worker could not hold the rows of the key as dicts."""
     place.functions(FUNCTIONS)
-    with place.session(workers=1, memory_limit="400MB") as session:
+    with place.session(workers=1, memory_limit="450MB") as session:
         report = session.run(
             "IMPORT PYTHON 'udf.py' AS q;"
-            "FROM range(200_000) AS r (id)"
+            "FROM range(600_000) AS r (id)"
             "|> SELECT id, if(id % 50 = 0, id, 7) AS k, repeat('x', 200) AS text"
             "|> REDUCE q.size GROUP BY k ORDER BY id |> WRITE 'out.jsonl'"
         )
     found = {row["k"]: row for row in place.read("out.jsonl")}
-    assert len(found) == 4001
-    assert found[7] == {"k": 7, "rows": 196_000, "chars": 39_200_000, "ordered": True}
+    assert len(found) == 12_001
+    assert found[7] == {"k": 7, "rows": 588_000, "chars": 117_600_000, "ordered": True}
     assert found[50]["rows"] == 1
-    assert report.counters["python_calls"] == 4001
+    assert report.counters["python_calls"] == 12_001
 
 
 def test_the_bytes_do_not_depend_on_the_workers(place):

@@ -53,7 +53,8 @@ def items_of(function: PythonFunction, found: Any, kind: str, catch: Catch) -> I
     except catch as error:
         raise failed(function, 0, error) from None
     if items is None:
-        message = f"gave {show(found)}, where {kind} takes an iterable of records"
+        wanted = "a record or an iterable of them" if kind == "REDUCE" else "an iterable of records"
+        message = f"gave {show(found)}, where {kind} takes {wanted}"
         raise CallError("R711", function.name, 0, message, hint="return a list, or yield records")
     while True:
         try:

@@ -15,7 +15,6 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_source import unique
 from zql.logical.catalog import ProbeWay
-from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible
 from zql.schema import Field, Schema
@@ -76,7 +75,7 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         columns,
         fields.names,
         op.span,
-        batch_rows=_batch_rows(context, op) if op.kind == "MAP BATCHES" else None,
+        batch_rows=_batch_rows(op) if op.kind == "MAP BATCHES" else None,
         shard=shard,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
@@ -123,19 +122,11 @@ def whole_record(scope: Scope, kind: str, span: Span | None) -> Record:
     return tuple((v.name, v.column) for v in scope.visible)
 
 
-def _batch_rows(context: Context, op: ast.MapRows) -> int | None:
+def _batch_rows(op: ast.MapRows) -> int | None:
+    """The hint `batch_size`; that it is a number from 1 is checked where all hints are."""
     for hint in op.hints:
-        if hint.name.lower() != "batch_size":
-            continue
-        rows = constant_value(context, hint.value)
-        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
-            raise BindError(
-                "batch_size is a number of rows, 1 or more",
-                code="P453",
-                span=hint.span,
-                hint="@{batch_size = 1000}",
-            )
-        return rows
+        if hint.name.lower() == "batch_size" and isinstance(hint.value, ex.Literal):
+            return hint.value.value if isinstance(hint.value.value, int) else None
     return None
 
 

@@ -10,7 +10,7 @@ from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import grouping_key
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
     Handed,
     Record,
@@ -35,6 +35,8 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     combine = python_function(context, op.combine, op.span) if op.combine else None
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)
     _check_combine(op, combine, args)
+    if combine is not None:
+        bind_arguments(ExpressionBinder(context, (scope,)), (), combine, op.span, record=2)
     record = () if args else whole_record(scope, "REDUCE", op.span)
     binder = ExpressionBinder(context, (scope, *outer))
     made = [grouping_key(binder, item) for item in op.keys]

@@ -24,3 +24,19 @@ def person_of_all(rows: list[dict]) -> Person:
 
 def nothing(rows: list[dict]):
     list(rows)
+
+
+def count(key, rows) -> int:
+    return sum(1 for _ in rows)
+
+
+def first(key, rows, word: str = ""):
+    return next(rows)
+
+
+def lines(key, rows) -> Person:
+    return str(key)
+
+
+def raises(key, rows) -> Person:
+    raise LookupError(f"nothing for {key}")
