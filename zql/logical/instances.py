@@ -41,7 +41,7 @@ def copied(names: Names, scope: Scope) -> Scope:
         if isinstance(node, lp.CommonRows):
             # Its columns are those of the rows that are computed once, and keep their names.
             return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
-        changed = map_children(node, visit)
+        changed: N = map_children(node, visit)
         if isinstance(changed, lp.RecursiveUnion):
             return cast("N", replace(changed, name=rounds[changed.name]))
         if isinstance(changed, lp.RoundRows) and changed.name in rounds:
