@@ -340,13 +340,8 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
     if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
-        names = [
-            *READERS,
-            "range",
-            "generate_series",
-            "duckdb",
-            *context.declarations.table_functions,
-        ]
+        own = context.declarations.table_functions
+        names = [*READERS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
