@@ -138,14 +138,14 @@ class Context:
     python_refused: str = ""
     """What is being bound, when no Python function can be called in it."""
 
-    frame: Frame = field(default_factory=Frame)
-    opened: tuple[tuple[int, str], ...] = ()
-    warnings: list[str] = field(default_factory=list)
-
     def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
         """Remembers which names an operator has left out, for those who look for them later."""
         if span is not None:
             self.gone.update(dict.fromkeys(set(before) - set(after), span))
+
+    frame: Frame = field(default_factory=Frame)
+    opened: tuple[tuple[int, str], ...] = ()
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def place(self) -> Place:
@@ -157,7 +157,7 @@ class Context:
         """Binds another text, whose names mean other things; afterwards all is as before."""
         before, columns = self.place, self.columns
         self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
-        self.columns, self.rounds = None, place.rounds
+        self.rounds, self.columns = place.rounds, None
         try:
             yield
         finally:
@@ -166,7 +166,7 @@ class Context:
                 before.declarations,
                 before.opened,
             )
-            self.columns, self.rounds = columns, before.rounds
+            self.rounds, self.columns = before.rounds, columns
 
     @contextmanager
     def scoped(self) -> Iterator[None]:

@@ -29,7 +29,7 @@ def copied(names: Names, scope: Scope) -> Scope:
     rounds: dict[str, str] = {}
     for node in walk(scope.plan):
         if isinstance(node, lp.RecursiveUnion):
-            rounds.setdefault(node.name, names.fresh(node.name))
+            rounds[node.name] = names.fresh(node.name)
         if isinstance(node, lp.LogicalPlan):
             for column in node.columns:
                 if column.name not in renamed:
@@ -41,12 +41,12 @@ def copied(names: Names, scope: Scope) -> Scope:
         if isinstance(node, lp.CommonRows):
             # Its columns are those of the rows that are computed once, and keep their names.
             return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
+        if isinstance(node, lp.RoundRows | lp.RecursiveUnion) and node.name in rounds:
+            node = replace(node, name=rounds[node.name])
+        if isinstance(node, lp.RoundRows):
+            sources = tuple(renamed.get(s, s) for s in node.sources)
+            node = replace(node, sources=sources)
         changed: N = map_children(node, visit)
-        if isinstance(changed, lp.RecursiveUnion):
-            return cast("N", replace(changed, name=rounds[changed.name]))
-        if isinstance(changed, lp.RoundRows) and changed.name in rounds:
-            sources = tuple(renamed.get(s, s) for s in changed.sources)
-            return cast("N", replace(changed, name=rounds[changed.name], sources=sources))
         return changed
 
     def again(columns: tuple[Visible, ...]) -> tuple[Visible, ...]:
