@@ -55,10 +55,8 @@ def _with_keys(
     binder = ExpressionBinder(context, (scope, *outer))
     made = made_columns(binder, op.keys, "PARTITION BY")
     check_unique(context, made, "PARTITION BY")
-    if not made and context.errors:
-        raise ErrorList(list(context.errors))
     if not made:
-        raise BindError("PARTITION BY needs a key", code="P444", span=op.span)
+        raise ErrorList(list(context.errors))
     scope = binder.scope
     types = binder.types([m.expr for m in made])
     keys, assigns = [], []
@@ -96,7 +94,7 @@ def _no_form(what: str, op: ast.Operator) -> BindError:
     word = what or (op.span.text.split()[0].upper() if op.span else "this operator")
     return BindError(
         f"{word} cannot stand in the subpipe of PARTITION BY",
-        code="P445",
+        code="P444",
         span=op.span,
         hint="it needs the rows of one group apart from the others: put it behind the PARTITION BY",
     )
