@@ -131,21 +131,20 @@ class Context:
     checks: int = 0
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
-    only_named: bool = True
-    columns: frozenset[str] | None = None
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
     """The rows of a RECURSIVE UNION's last round, by the names its step has for them."""
     python_refused: str = ""
     """What is being bound, when no Python function can be called in it."""
+    frame: Frame = field(default_factory=Frame)
+    opened: tuple[tuple[int, str], ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    only_named: bool = True
+    columns: frozenset[str] | None = None
 
     def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
         """Remembers which names an operator has left out, for those who look for them later."""
         if span is not None:
             self.gone.update(dict.fromkeys(set(before) - set(after), span))
-
-    frame: Frame = field(default_factory=Frame)
-    opened: tuple[tuple[int, str], ...] = ()
-    warnings: list[str] = field(default_factory=list)
 
     @property
     def place(self) -> Place:
