@@ -69,9 +69,8 @@ def pack_sequences(rows, seq_len: int):
 """,
 }
 
-WORDS = (
-    "the quick brown fox jumps over a lazy dog while many small birds sing in the old tree".split()
-)
+TEXT = "the quick brown fox jumps over a lazy dog while many small birds sing in the old tree"
+WORDS = TEXT.split()
 
 
 def text(number: int) -> str:
@@ -121,7 +120,8 @@ def write_inputs(folder: Path) -> None:
     ]
     (folder / "events/day.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "dirty/a.csv").write_text(
-        "Cust ID,E-mail,Sign Up Date\n1,A@x.org ,2024-01-02\n 2 ,,03/02/2024\nx,c@x.org,2024-01-05\n"
+        "Cust ID,E-mail,Sign Up Date\n1,A@x.org ,2024-01-02\n 2 ,,03/02/2024\n"
+        "x,c@x.org,2024-01-05\n"
     )
     (folder / "dirty/b.csv").write_text(
         "Cust ID,E-mail,Sign Up Date\n1,a2@x.org,2024-03-01\n4,d@x.org,never\n"
