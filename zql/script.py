@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from zql import inspection
+from zql.declaring import Declaring, declared_name
 from zql.errors import (
     BindError,
     ErrorList,
@@ -22,13 +23,15 @@ from zql.errors import (
 )
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
+from zql.execution.settings import Settings
 from zql.explain.explanation import Explanation, syntax
 from zql.logical import plan as lp
 from zql.logical.binder import bind
 from zql.logical.catalog import ObjectTable
-from zql.logical.context import Context, Declarations
+from zql.logical.context import Declarations
+from zql.modules import Modules
 from zql.optimizer.optimizer import Rewrite
-from zql.parameters import check_names, declare, undeclared
+from zql.parameters import check_names, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
 from zql.shared_views import SharedView, SharedViews, writers_of
@@ -79,6 +82,10 @@ class Host(Planner, Protocol):
 
     declarations: Declarations
     previous: ast.Query | None
+    settings: Settings
+    disabled: frozenset[str]
+
+    def tables(self) -> list[str]: ...
 
     def engine(self) -> Engine: ...
 
@@ -115,7 +122,6 @@ class ScriptRun:
     ) -> None:
         self.session = session
         self.checking = checking
-        self.imported: set[str] = set()
         # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
         session.engine().warm()
@@ -127,17 +133,19 @@ class ScriptRun:
         shared = session.declarations
         self.declarations = shared
         if checking:
-            self.declarations = Declarations(
-                dict(shared.views),
-                dict(shared.modules),
-                dict(shared.functions),
-                dict(shared.parameters),
-                dict(shared.tables),
-            )
+            self.declarations = shared.copy()
         values = {n: v for n, v in params.items() if isinstance(v, str) or not _is_table(v)}
         handed = {n: v for n, v in params.items() if n not in values}
         self.catalog = session.catalog(base_dir, {**(tables or {}), **handed}, find)
-        self.params = params
+        modules = Modules(session.catalog)
+        self.declarations.library = modules.library
+        self.declaring = Declaring(
+            self.declarations,
+            self.catalog,
+            params,
+            lambda statement: modules.load(statement, base_dir),
+            session.set,
+        )
         self.parameter_errors: list[ZqlError] = []
         try:
             check_names(self.script, params, self.declarations)
@@ -160,8 +168,8 @@ class ScriptRun:
         match statement:
             case ast.QueryStatement():
                 yield from self.outputs(number, statement, statement.query)
-            case ast.CreateTable():
-                yield from self.outputs(number, statement, _stored(statement))
+            case ast.CreateTable() | ast.AssertStatement() | ast.Show() | ast.Summarize():
+                yield from self.outputs(number, statement, self.query_of(statement))
             case ast.Explain():
                 yield StatementResult(
                     "text",
@@ -172,8 +180,7 @@ class ScriptRun:
                 plan = self.bind(statement.query, remember=False)
                 yield StatementResult("text", number, text=describe(plan))
             case _:
-                self.declare(statement)
-                yield StatementResult("done", number)
+                yield StatementResult("done", number, result=self.warned(statement))
 
     def outputs(
         self, number: int, statement: ast.Statement, query: ast.Query
@@ -210,18 +217,16 @@ class ScriptRun:
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
             try:
-                match statement:
-                    case ast.QueryStatement(query) if not _leaves(query):
-                        self.bind(query)
-                    case ast.QueryStatement() | ast.CreateTable():
-                        query = _stored(statement)
-                        report, streams = self.write_sharing(number, query)
-                        for stream in streams:
-                            stream.close()
-                        reports.append(report)
-                    case _:
-                        for _ in self.result(number, statement):
-                            pass
+                if _writes(statement):
+                    report, streams = self.write_sharing(number, self.query_of(statement))
+                    for stream in streams:
+                        stream.close()
+                    reports.append(report)
+                elif isinstance(statement, _GIVE_ROWS):
+                    self.bind(self.query_of(statement))
+                else:
+                    found = [r.result for r in self.result(number, statement)]
+                    reports += [report for report in found if report is not None]
             except ZqlError as error:
                 raise _placed(error, number, statement) from None
         return merged(reports)
@@ -303,9 +308,12 @@ class ScriptRun:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]
         broken = [e.span.start for e in self.syntax_errors if e.span]
         lost = {e.message.partition("$")[2].partition(" ")[0] for e in self.parameter_errors}
-        for place, statement in enumerate(self.script.statements, 1):
+        source = self.script.span.source if self.script.span else None
+        starts: dict[int, int] = {}
+        for nth, statement in enumerate(self.script.statements, 1):
             start = statement.span.start if statement.span else 0
-            number = place + sum(at < start for at in broken)
+            number = nth + sum(at < start for at in broken)
+            starts[number] = start
             try:
                 self.checked(statement)
             except Interrupted:
@@ -313,12 +321,19 @@ class ScriptRun:
             except ZqlError as error:
                 errors = error.errors if isinstance(error, ErrorList) else [error]
                 found += [_placed(e, number, statement) for e in errors if not _follows(e, lost)]
-                lost |= _declared(statement)
-        return sorted(found, key=lambda e: e.span.start if e.span else -1)
+                lost |= {declared_name(statement) or ""} - {""}
+
+        def place(error: ZqlError) -> int:
+            """Where it is in the script: for an error in a module, where that is imported."""
+            if error.span and error.span.source is not source:
+                return starts.get(error.statement or 0, -1)
+            return error.span.start if error.span else -1
+
+        return sorted(found, key=place)
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):
-            plan = self.bind(_stored(statement))
+            plan = self.bind(self.query_of(statement))
             self.session.compile(plan)
             self.declare_tables(plan)
         else:
@@ -331,9 +346,9 @@ class ScriptRun:
                     if _writes(statement) and level != "SYNTAX":
                         yield from self.explained_views(number, level)
                         with self.sharing.read(number, self.declarations):
-                            yield self.explain(_stored(statement), level)
+                            yield self.explain(self.query_of(statement), level)
                     else:
-                        yield self.explain(_stored(statement), level)
+                        yield self.explain(self.query_of(statement), level)
                 else:
                     self.declare(statement)
             except ZqlError as error:
@@ -347,18 +362,18 @@ class ScriptRun:
 
     def single_query(self, text: str, params: Mapping[str, Any] | None) -> Query:
         *before, last = self.script.statements or (None,)
-        if not isinstance(last, ast.QueryStatement):
+        if not isinstance(last, _GIVE_ROWS):
             raise UsageError("the text must end with a query", code="U606")
-        for statement in before:
-            if isinstance(statement, ast.QueryStatement):
+        for number, statement in enumerate(before, 1):
+            if isinstance(statement, _GIVE_ROWS):
                 raise UsageError(
                     "the text holds more than one query",
                     code="U606",
                     hint="zql.run(..) runs scripts",
                 )
-            for _ in self.result(0, statement):
+            for _ in self.result(number, statement):
                 pass
-        plan = self.bind(last.query)
+        plan = self.bind(self.query_of(last))
         if lp.rows_of(plan) is None or not isinstance(plan, lp.Query | lp.Program):
             several = len(lp.outputs_of(plan)) > 1
             raise UsageError(
@@ -368,10 +383,57 @@ class ScriptRun:
             )
         return Query(self.session, plan, text, params)
 
-    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
+    def query_of(self, statement: Any) -> ast.Query:
+        """The query that a statement is, or stands for. Raises `BindError`."""
+        match statement:
+            case ast.CreateTable():
+                store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
+                return replace(statement.query, operators=(*statement.query.operators, store))
+            case ast.AssertStatement():
+                return inspection.assertion(statement)
+            case ast.Show():
+                return self.shown(statement)
+            case ast.Summarize():
+                query = self.whole(statement.query)
+                plan = self.bind(query, remember=False)
+                rows = lp.rows_of(plan)
+                if rows is None:
+                    raise BindError(
+                        "SUMMARIZE takes a query with one result",
+                        code="P406",
+                        span=statement.query.span,
+                    )
+                return inspection.summary(query, schema_of(rows), statement.span)
+            case _:
+                found: ast.Query = statement.query
+                return found
+
+    def shown(self, statement: ast.Show) -> ast.Query:
+        """The rows of SHOW, and the operators behind it."""
+        session, declarations = self.session, self.declarations
+        names: tuple[str, ...]
+        match statement.what:
+            case "TABLES":
+                objects = list(self.catalog.object_names())
+                names, rows = inspection.TABLES, inspection.tables(declarations, objects)
+            case "FUNCTIONS":
+                names = inspection.FUNCTIONS
+                rows = inspection.functions(declarations, session.engine())
+            case _:
+                names = inspection.SETTINGS
+                rows = inspection.settings(session.settings, session.disabled)
+        return inspection.shown(statement, names, rows, statement.span)
+
+    def whole(self, query: ast.Query) -> ast.Query:
+        """A query that goes on from the result before with that one's beginning."""
         before = self.session.previous
         if not query.items and before is not None:
-            query = replace(before, operators=before.operators + query.operators)
+            return replace(before, operators=before.operators + query.operators)
+        return query
+
+    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
+        before = self.session.previous
+        query = self.whole(query)
         plan = bind(query, self.catalog, self.declarations)
         if isinstance(plan, lp.Query) and remember and not self.checking:
             if before is not None:
@@ -398,56 +460,16 @@ class ScriptRun:
         return found
 
     def declare(self, statement: ast.Statement) -> None:
-        declarations = self.declarations
-        context = Context(self.catalog, declarations, _no_query)
-        match statement:
-            case ast.Declare():
-                value = declare(statement, self.params, self.catalog, context)
-                declarations.parameters[statement.name.text] = value
-            case ast.CreateView():
-                self.create_view(statement)
-            case ast.ImportPython():
-                alias = statement.alias.text if statement.alias else _module_name(statement)
-                if alias in self.imported:
-                    raise BindError(
-                        f'two imports are called "{alias}"',
-                        code="N217",
-                        span=statement.span,
-                        hint="say how this one is to be called: IMPORT PYTHON .. AS name",
-                    )
-                self.imported.add(alias)
-                declarations.modules[alias] = context.at(
-                    statement.span, lambda: self.catalog.module(statement.target, statement.is_path)
-                )
-            case ast.SetOption():
-                from zql.logical.bind_source import constant_value
+        self.declaring.declare(statement)
 
-                value = constant_value(context, statement.value)
-                context.at(
-                    statement.name.span, lambda: self.session.set(statement.name.text, value)
-                )
-            case _:
-                raise BindError(
-                    "this statement is not supported yet", code="P404", span=statement.span
-                )
+    def warned(self, statement: ast.Statement) -> RunReport | None:
+        """Takes a declaration in; what it warns of, as a report of nothing else."""
+        from zql.execution.report import RunReport
 
-    def create_view(self, statement: ast.CreateView) -> None:
-        name = statement.name.text
-        known = self.declarations
-        if name in known.tables or (name in known.views and not statement.replace):
-            kind = "view" if name in known.views else "table"
-            raise BindError(
-                f'the {kind} "{name}" is there already',
-                code="N217",
-                span=statement.name.span,
-                hint="write CREATE OR REPLACE TEMP VIEW, or give it another name"
-                if kind == "view"
-                else "take another name",
-            )
-        # Bound as it will be where it is read: inside another query.
-        inner = ast.QuerySource(statement.query, span=statement.query.span)
-        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
-        self.declarations.views[name] = statement
+        before = len(self.declaring.warnings)
+        self.declare(statement)
+        found = tuple(self.declaring.warnings[before:])
+        return RunReport(warnings=found) if found else None
 
 
 def _number(error: ZqlError, script: ast.Script) -> None:
@@ -476,21 +498,6 @@ def _spelled_out(query: ast.Query, before: ast.Query) -> ast.Query:
 
 def _is_table(value: Any) -> bool:
     return hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow")
-
-
-def _no_query(query: ast.Query, _outer: object) -> Any:
-    raise BindError(
-        "a subquery cannot stand here: nothing has been read yet",
-        code="P409",
-        span=query.span,
-        hint="use the subquery where the value is needed, or hand the value in as a parameter",
-    )
-
-
-def _module_name(statement: ast.ImportPython) -> str:
-    if statement.is_path:
-        return os.path.splitext(os.path.basename(statement.target))[0]
-    return statement.target.rsplit(".", 1)[-1]
 
 
 def _placed(error: ZqlError, number: int, statement: ast.Statement) -> ZqlError:
@@ -525,17 +532,6 @@ def _places(spans: Sequence[Span]) -> str:
     return f"or {', '.join([*shown, '..'] if spans[_MOST_PLACES:] else shown)}"
 
 
-def _declared(statement: ast.Statement) -> set[str]:
-    """The name that a statement would have declared."""
-    match statement:
-        case ast.Declare() | ast.CreateView():
-            return {statement.name.text}
-        case ast.ImportPython():
-            return {statement.alias.text if statement.alias else _module_name(statement)}
-        case _:
-            return set()
-
-
 def _follows(error: ZqlError, lost: set[str]) -> bool:
     """Whether an error only says that a name is missing whose own statement had an error."""
     names = error.message.replace("$", '"').split('"')[1::2]
@@ -543,23 +539,30 @@ def _follows(error: ZqlError, lost: set[str]) -> bool:
     return unknown and any(name.split(" ")[0].split(".")[0] in lost for name in names)
 
 
-_QUERIES = (ast.QueryStatement, ast.CreateTable, ast.Explain, ast.Describe)
+_GIVE_ROWS = (ast.QueryStatement, ast.Show, ast.Summarize)
+_QUERIES = (
+    ast.QueryStatement,
+    ast.CreateTable,
+    ast.AssertStatement,
+    ast.Show,
+    ast.Summarize,
+    ast.Explain,
+    ast.Describe,
+)
 """Statements that hold a query to be planned."""
 
 
-def _stored(statement: Any) -> ast.Query:
-    """The query of a statement; that of CREATE TABLE ends in the operator."""
-    query: ast.Query = statement.query
-    if not isinstance(statement, ast.CreateTable):
-        return query
-    store = ast.StoreTable(statement.name, statement.replace, span=statement.span)
-    return replace(query, operators=(*query.operators, store))
-
-
 def _writes(statement: ast.Statement) -> bool:
-    """Whether a statement leaves something behind."""
-    stores = isinstance(statement, ast.CreateTable)
-    return stores or (isinstance(statement, ast.QueryStatement) and _leaves(statement.query))
+    """Whether a statement is run for what it leaves behind, or for the error that it may give."""
+    match statement:
+        case ast.CreateTable() | ast.AssertStatement():
+            return True
+        case ast.QueryStatement():
+            return _leaves(statement.query)
+        case ast.Show():
+            return _leaves(ast.Query((), statement.operators))
+        case _:
+            return False
 
 
 def _leaves(query: ast.Query) -> bool:

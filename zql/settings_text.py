@@ -18,6 +18,19 @@ SETTINGS = {
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
+MEANINGS = {
+    "batch_rows": "rows that a Python function is handed at a time",
+    "disabled_rules": "rules of the optimizer that are switched off",
+    "memory": "bytes for all processes of a run together",
+    "optimizer": "false switches off every rule",
+    "retries": "how often a task is started whose worker dies",
+    "split_size": "bytes of input for one task",
+    "temp_dir": "the folder for what a run keeps on disk",
+    "threads": "threads of DuckDB in this process",
+    "workers": "processes that run Python functions",
+}
+"""What `SHOW SETTINGS` says of each setting that SET takes."""
+
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
 
 

@@ -119,7 +119,11 @@ def _views_in(
     while todo:
         local = _local_names(todo[-1])
         for node in walk(todo.pop()):
-            name = node.name if isinstance(node, ast.NameSource) else ""
+            match node:
+                case ast.NameSource(name=name, module=""):
+                    pass
+                case _:
+                    continue
             if name in views and name not in found and name not in local:
                 found[name] = None
                 if deep:

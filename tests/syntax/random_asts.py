@@ -197,7 +197,8 @@ class Maker:
     def source(self):
         kind = self.pick(["name", "path", "parameter"])
         if kind == "name":
-            return ast.NameSource(self.name())
+            module = self.name() if self.flag() else ""
+            return ast.NameSource(self.name(), module)
         if kind == "path":
             return ast.PathSource(self.several(lambda: self.pick(STRINGS), 1, 2))
         return ast.ParameterSource("p")

@@ -13,7 +13,6 @@ from zql.logical.bind_select import Made, check_unique, first_aggregate, has_win
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import Node, children, map_children, walk
 
 
@@ -66,8 +65,13 @@ def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             span=item.expr.span,
             hint="write the column's name",
         )
-    bound = binder.bind(item.expr)
-    call = first_aggregate(bound)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
+    return checked_key(Made(name, binder.bind(item.expr), item.expr.span))
+
+
+def checked_key(made: Made) -> Made:
+    """The key itself. Raises `BindError` for an aggregate."""
+    call = first_aggregate(made.expr)
     if call is not None:
         raise BindError(
             f"{call.name[-1]}(..) is an aggregate: it cannot be a key of GROUP BY",
@@ -75,13 +79,12 @@ def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
             span=call.span,
             hint="put it before GROUP BY",
         )
-    name = item.alias.text if item.alias else expression_name(item.expr)
-    return Made(name, bound, item.expr.span)
+    return made
 
 
 def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
     """An item of AGGREGATE bound: each has an aggregate in it. Raises `BindError`."""
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     made = Made(name, binder.bind(item.expr), item.expr.span)
     checked_item(made)
     return replace(made, expr=typed_below_python(made.expr, lambda e: binder.types((e,))[0]))

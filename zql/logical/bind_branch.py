@@ -14,7 +14,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_operator import common_type_of
 from zql.logical.bind_source import constant_value, visible_only
-from zql.logical.context import Context
+from zql.logical.context import Context, Given
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
@@ -100,7 +100,12 @@ def merged(context: Context, sides: list[Scope], spans: list[Span | None], op: a
 def chosen(context: Context, op: ast.If) -> ast.Subpipe:
     """The branch of IF that is taken; conditions are constants, other branches not looked at."""
     for condition, pipe in op.branches:
-        names = [n for n in walk(condition) if isinstance(n, ex.Name)]
+        names = [
+            n
+            for n in walk(condition)
+            if isinstance(n, ex.Name)
+            and not isinstance(context.frame.arguments.get(n.parts[0]), Given)
+        ]
         if names:
             raise BindError(
                 f'IF is decided before there are rows: "{names[0].parts[0]}" has no value yet',

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.expr.functions import FunctionParameter, PythonFunction
+from zql.logical.bind_function import expand
 from zql.logical.catalog import TypeProblem
-from zql.logical.context import UNKNOWN, Context, type_error, unknown
+from zql.logical.context import (
+    UNKNOWN,
+    Argument,
+    Context,
+    Declarations,
+    Given,
+    Open,
+    type_error,
+    unknown,
+)
+from zql.logical.conversion import kind_of
+from zql.logical.declared import sql_function
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.source import Span
+from zql.syntax.printer import expression_name
 from zql.tree import Node, map_children, walk
 
 _COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
@@ -28,13 +41,20 @@ _SESSION_CONSTANTS = {
 
 @dataclass
 class ExpressionBinder:
-    """Binds the expressions of one operator over the scopes in reach, the innermost first."""
+    """Binds the expressions of one operator over the scopes in reach, the innermost first.
+
+    `variables` are those of the lambdas around, and the names that they have in SQL; `depth` is the
+    number of SQL functions whose bodies are open, so that these names never meet.
+    """
 
     context: Context
     scopes: tuple[Scope, ...]
     windows: Mapping[str, ex.Window] = field(default_factory=dict)
     siblings: tuple[str, ...] = ()
-    variables: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    depth: int = 0
+    outputs: Mapping[str, ex.Expr] = field(default_factory=dict)
+    """Columns of a SELECT's list by name, for the clauses behind it: a column of the input wins."""
     grouped: bool = False
     """Whether rows are being grouped, so that `grouping(..)` has a meaning."""
 
@@ -55,11 +75,14 @@ class ExpressionBinder:
                 args = (expr.receiver, *expr.args)
                 return self.call(ex.Call((expr.name,), args, span=expr.span))
             case ex.Lambda():
-                return self.inner(expr.parameters).rebuilt(expr)
+                inner = self.inner(expr.parameters)
+                names = tuple(inner.variables[p] for p in expr.parameters)
+                return replace(expr, parameters=names, body=inner.bind(expr.body))
             case ex.Comprehension():
                 inner = self.inner((expr.variable,))
                 return replace(
                     expr,
+                    variable=inner.variables[expr.variable],
                     items=self.bind(expr.items),
                     element=inner.bind(expr.element),
                     condition=inner.bind(expr.condition) if expr.condition else None,
@@ -85,22 +108,77 @@ class ExpressionBinder:
 
     def inner(self, variables: Sequence[str]) -> ExpressionBinder:
         """The binder for the body of a lambda or comprehension."""
-        return replace(self, variables=self.variables | set(variables))
+        named = {v: f"{v}:{self.depth}" if self.depth else v for v in variables}
+        return replace(self, variables={**self.variables, **named})
+
+    def for_body(self) -> ExpressionBinder:
+        """The binder for the body of a function that is called here: no column has a name in it."""
+        nameless = Scope(self.scope.plan, ())
+        return ExpressionBinder(self.context, (nameless,), depth=self.depth + 1)
 
     # ---- names ---------------------------------------------------------------------------------
 
     def name(self, name: ex.Name) -> ex.Expr:
         first = name.parts[0]
         if first in self.variables:
-            return self.fields(ex.Variable(first, span=name.span), name.parts[1:], name.span)
+            variable = ex.Variable(self.variables[first], span=name.span)
+            return self.fields(variable, name.parts[1:], name.span)
+        argument = self.context.frame.arguments.get(first)
+        if argument is not None:
+            return self.fields(self.argument(name, argument), name.parts[1:], name.span)
         for scope in self.scopes:
             found = self.in_scope(scope, name)
+            if found is None and scope is self.scope:
+                found = self.outputs.get(first)
+                found = found and self.fields(found, name.parts[1:], name.span)
             if found is not None:
                 return found
         function = _SESSION_CONSTANTS.get(first.lower())
         if function is not None and len(name.parts) == 1 and not any(name.quoted):
             return ex.Call((function,), span=name.span)
         raise self.not_found(name)
+
+    def argument(self, name: ex.Name, argument: Argument) -> ex.Expr:
+        """What a parameter of the function around stands for."""
+        if isinstance(argument, Given):
+            return argument.value
+        found = []
+        for instance in argument.table.instances:
+            with self.context.within(argument.place):
+                over = (instance, *argument.outer)
+                bound = ExpressionBinder(self.context, over, depth=self.depth).bind(argument.expr)
+            columns = {c.name for c in instance.plan.columns}
+            used = {n.name for n in walk(bound) if isinstance(n, ex.Column)} & columns
+            found.append((bound, used))
+        for scope in self.scopes:
+            here = {c.name for c in scope.plan.columns}
+            fitting = [bound for bound, used in found if used <= here]
+            if len(fitting) > 1 and fitting[0] != fitting[1]:
+                raise BindError(
+                    f'"{name.parts[0]}" is ambiguous: its table is read {len(fitting)} times here',
+                    code="N202",
+                    span=name.span,
+                    hint="|> EXTEND it under a name of its own before the tables meet",
+                )
+            if fitting:
+                return fitting[0]
+        raise BindError(
+            f'"{name.parts[0]}" is an expression over rows that are not here',
+            code="N219",
+            span=name.span,
+            hint=f"keep its value: |> EXTEND {name.parts[0]} AS other before this operator",
+            notes=(f"it is {expression_name(argument.expr)}",),
+        )
+
+    def column_name(self, expr: ex.Expr) -> str:
+        """What a column without AS is called: for a parameter, as what it stands for."""
+        argument = None
+        if isinstance(expr, ex.Name) and len(expr.parts) == 1:
+            argument = self.context.frame.arguments.get(expr.parts[0])
+        if not isinstance(argument, Open):
+            return expression_name(expr)
+        with self.context.within(argument.place):
+            return self.column_name(argument.expr)
 
     def in_scope(self, scope: Scope, name: ex.Name) -> ex.Expr | None:
         """`alias.column` first, then a column and its fields, then an alias as a record."""
@@ -168,6 +246,11 @@ class ExpressionBinder:
         error.label = "not a column here"
         if any(s.casefold() == first.casefold() for s in self.siblings):
             error.hint = f'"{first}" is made by this same operator: use it in another |> EXTEND'
+        elif self.context.frame.function and not self.scope.visible:
+            known = ", ".join(self.context.frame.arguments)
+            error.hint = error.hint or "a SQL function sees its parameters only"
+            error.label = "no parameter of the function"
+            error.notes = (f"parameters: {known}",) if known else ()
         elif name.quoted and name.quoted[0]:
             error.hint = error.hint or f"text needs single quotes: '{first}'"
         gone = self.context.gone.get(first)
@@ -237,6 +320,9 @@ class ExpressionBinder:
         function = self.context.declarations.functions.get(name)
         if function is not None:
             return self.python_call(call, function)
+        declared = sql_function(self.context.declarations, call.name)
+        if declared is not None:
+            return expand(self, call, *declared)
         facts = self.context.catalog.function(name.lower())
         if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
@@ -294,7 +380,14 @@ class ExpressionBinder:
     def unknown_function(self, call: ex.Call, name: str) -> BindError:
         modules = self.context.declarations.modules
         homes = [alias for alias, functions in modules.items() if name in functions]
-        names = [*self.context.catalog.function_names(), *self.context.declarations.functions]
+        declarations = self.context.declarations
+        names = [
+            *self.context.catalog.function_names(),
+            *declarations.functions,
+            *declarations.sql_functions,
+        ]
+        scripts = declarations.scripts
+        homes += [alias for alias, script in scripts.items() if name in script.sql_functions]
         near = nearest(name, names)
         hint = did_you_mean(near)
         if homes:
@@ -309,28 +402,28 @@ class ExpressionBinder:
         module = self.context.declarations.modules.get(call.name[0])
         receiver = ex.Name(call.name[:-1], span=call.name_span or call.span)
         as_column = next((True for s in self.scopes if s.find(call.name[0])), False)
-        if module is not None and len(call.name) == 2:
-            function = module.get(call.name[1])
-            if function is None:
-                known = list(module)
-                error = unknown(
-                    "function", call.name[1], known, call.name_span or call.span, "N203"
-                )
-                error.message = f'{call.name[0]} has no function "{call.name[1]}"'
-                error.args = (error.message,)
-                raise error
+        script = self.context.declarations.scripts.get(call.name[0])
+        if (module is not None or script is not None) and len(call.name) == 2:
+            found = self.module_call(call, module, script)
             if as_column:
                 raise BindError(
                     f'"{call.name[0]}" is an imported module and a column',
                     code="N204",
                     span=call.name_span or call.span,
-                    hint="import the module under another name: IMPORT PYTHON .. AS ..",
+                    hint="import the module under another name: IMPORT .. AS ..",
                 )
-            return self.python_call(call, function)
+            return found()
         try:
             self.name(receiver)
         except BindError:
-            known = list(self.context.declarations.modules)
+            if script is not None:
+                raise BindError(
+                    f"{'.'.join(call.name)}: what {call.name[0]} imports is its own",
+                    code="N205",
+                    span=call.name_span or call.span,
+                    hint="import that module here, too",
+                ) from None
+            known = [*self.context.declarations.modules, *self.context.declarations.scripts]
             near = nearest(call.name[0], known)
             raise BindError(
                 f'unknown module or column "{call.name[0]}"',
@@ -339,6 +432,28 @@ class ExpressionBinder:
                 hint=did_you_mean(near) or "import a file first: IMPORT PYTHON 'file.py' AS name;",
             ) from None
         return self.call(replace(call, name=call.name[-1:], args=(receiver, *call.args)))
+
+    def module_call(
+        self,
+        call: ex.Call,
+        module: Mapping[str, PythonFunction] | None,
+        script: Declarations | None,
+    ) -> Callable[[], ex.Expr]:
+        """What binds `m.f(..)`, of Python or of ZQL. Raises `BindError` when there is no `f`."""
+        name = call.name[1]
+        known = [*script.sql_functions, *script.functions] if script else list(module or {})
+        function = script.functions.get(name) if script else (module or {}).get(name)
+        if function is not None:
+            return lambda: self.python_call(call, function)
+        declared = sql_function(self.context.declarations, call.name)
+        if declared is not None:
+            return lambda: expand(self, call, *declared)
+        error = unknown("function", name, known, call.name_span or call.span, "N203")
+        error.message = f'{call.name[0]} has no function "{name}"'
+        error.args = (error.message,)
+        if script and name in script.table_functions:
+            error.hint = f"it is a table function: |> CALL {'.'.join(call.name)}(..)"
+        raise error
 
     def window(self, window: ex.Window | None) -> ex.Window | None:
         if window is None or not window.name:
@@ -607,25 +722,6 @@ def _without_grouping(expr: ex.Expr) -> ex.Expr:
         return ex.Cast(ex.Literal(0), "BIGINT") if is_grouping(node) else map_children(node, visit)
 
     return visit(expr)  # type: ignore[return-value]
-
-
-_KINDS = {
-    "VARCHAR": "text",
-    "BLOB": "bytes",
-    "BOOLEAN": "boolean",
-    "FLOAT": "float",
-    "DOUBLE": "float",
-    "DECIMAL": "float",
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
-}
-
-
-def kind_of(type: str) -> str:
-    """What values of a type are to Python; empty for types that take or are several things."""
-    if type.endswith("]"):
-        return "list"
-    name = type.split("(", maxsplit=1)[0]
-    return _KINDS.get(name.removeprefix("U") if name.endswith("INT") else name, "")
 
 
 _COMPARISONS = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">="})

@@ -18,7 +18,6 @@ from zql.logical.bind_select import Made, check_unique
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import Node, map_children, walk
 
 MOST_SETS = 4096
@@ -31,7 +30,7 @@ Keys = Sequence[tuple[ex.Expr, ex.Column]]
 
 def has_grouping_sets(op: ast.Aggregate) -> bool:
     """Whether rows are grouped in more than one way, or an item asks how they are."""
-    return any(_is_sets(key.expr) for key in op.keys) or any(
+    return any(is_sets(key.expr) for key in op.keys) or any(
         _word(n) in ("GROUPING", "GROUPING_ID") for item in op.items for n in walk(item.expr)
     )
 
@@ -45,7 +44,7 @@ def aggregate_sets(
     """
     siblings = tuple(i.alias.text for i in op.items + op.keys if i.alias)
     binder = ExpressionBinder(context, (scope, *outer), siblings=siblings, grouped=True)
-    groups = _Groups(binder)
+    groups = Groups(binder)
     for key in op.keys:
         context.attempt(lambda k=key: groups.add(k))  # type: ignore[misc]
     binder, keys = groups.as_columns()
@@ -70,7 +69,7 @@ def aggregate_sets(
 
 
 @dataclass
-class _Groups:
+class Groups:
     """The keys found so far, each once, and the sets as their numbers."""
 
     binder: ExpressionBinder
@@ -120,7 +119,8 @@ class _Groups:
         return replace(self.binder, scopes=(wider, *self.binder.scopes[1:])), pairs
 
 
-def _is_sets(expr: ex.Expr) -> bool:
+def is_sets(expr: ex.Expr) -> bool:
+    """Whether an item of GROUP BY stands for several sets of keys."""
     return isinstance(expr, ex.GroupingSets) or _word(expr) in ("ROLLUP", "CUBE")
 
 
@@ -130,7 +130,7 @@ def _word(expr: Node) -> str:
 
 def _sets(expr: ex.Expr, item: ast.AggregateItem) -> Sets:
     """The sets that an item stands for; those of one inside another are its own."""
-    if not _is_sets(expr):
+    if not is_sets(expr):
         return [(expr,)]
     if item.alias:
         raise BindError(
@@ -143,7 +143,7 @@ def _sets(expr: ex.Expr, item: ast.AggregateItem) -> Sets:
         return [
             found
             for one in expr.sets
-            for found in (_sets(one[0], item) if len(one) == 1 and _is_sets(one[0]) else [one])
+            for found in (_sets(one[0], item) if len(one) == 1 and is_sets(one[0]) else [one])
         ]
     if not isinstance(expr, ex.Call) or not expr.args or expr.star:
         raise BindError(f"{_word(expr)} takes keys", code="T307", span=expr.span)
@@ -175,14 +175,14 @@ def _part(argument: ex.Expr | ex.NamedArgument, call: ex.Call) -> tuple[ex.Expr,
 
 def _item(binder: ExpressionBinder, keys: Keys, item: ast.AggregateItem) -> Made:
     """An aggregate bound; `grouping(key, ..)` is one."""
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     bound = binder.bind(item.expr)
 
     def visit(node: Node) -> Node:
         if isinstance(node, ex.Subquery):
             return node
         if isinstance(node, ex.Call) and is_grouping(node):
-            return replace(node, args=tuple(_key_column(a, node, keys) for a in node.args))
+            return replace(node, args=tuple(key_column(a, node, keys) for a in node.args))
         return map_children(node, visit)
 
     made = Made(name, visit(bound), item.expr.span)  # type: ignore[arg-type]
@@ -190,7 +190,8 @@ def _item(binder: ExpressionBinder, keys: Keys, item: ast.AggregateItem) -> Made
     return replace(made, expr=typed_below_python(made.expr, lambda e: binder.types((e,))[0]))
 
 
-def _key_column(argument: Node, call: ex.Call, keys: Keys) -> ex.Column:
+def key_column(argument: Node, call: ex.Call, keys: Keys) -> ex.Column:
+    """The key that an argument of `grouping(..)` names. Raises `BindError`."""
     for expr, column in keys:
         if argument == expr:
             return column
@@ -203,7 +204,7 @@ def _key_column(argument: Node, call: ex.Call, keys: Keys) -> ex.Column:
 
 
 def _order(
-    op: ast.Aggregate, groups: _Groups, columns: Sequence[ex.Column]
+    op: ast.Aggregate, groups: Groups, columns: Sequence[ex.Column]
 ) -> tuple[ex.SortKey, ...]:
     """Keys with a suffix first, then aggregates; GROUP AND ORDER BY adds the other keys."""
     items = (*groups.items, *op.items)

@@ -157,6 +157,7 @@ def _side_by_side(left: Scope, right: Scope, plan: lp.Join) -> Scope:
         left.visible + right.visible,
         left.aliases + right.aliases,
         left.virtual + right.virtual,
+        left.carried + right.carried,
     )
 
 

@@ -30,7 +30,6 @@ from zql.logical.scope import Scope, Visible, matching
 from zql.schema import Field, Schema
 from zql.source import Span
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import walk
 
 
@@ -203,7 +202,7 @@ def limit(context: Context, scope: Scope, op: ast.Limit) -> Scope:
 
 
 def _row_count(context: Context, expr: ex.Expr, word: str) -> int:
-    if isinstance(expr, ex.Name):
+    if isinstance(expr, ex.Name) and expr.parts[0] not in context.frame.arguments:
         raise BindError(
             f"{word} takes a constant number of rows",
             code="T314",
@@ -300,7 +299,7 @@ def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, .
     """One row for each element of a list."""
     binder = ExpressionBinder(context, (scope, *outer))
     items = binder.bind(op.list)
-    name = op.alias.text if op.alias else expression_name(op.list)
+    name = op.alias.text if op.alias else binder.column_name(op.list)
     wanted = [name] + ([op.position.text] if op.position else [])
     for n in wanted:
         if n in scope.names:

@@ -13,12 +13,13 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate_item
-from zql.logical.bind_expression import ExpressionBinder, kind_of
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window
 from zql.logical.bind_source import no_python
 from zql.logical.catalog import TypeProblem
 from zql.logical.common_types import common_type
 from zql.logical.context import Context, unknown
+from zql.logical.conversion import kind_of
 from zql.logical.scope import Scope, Visible, matching
 from zql.syntax import ast
 from zql.tree import Node, map_children, walk

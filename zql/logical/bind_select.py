@@ -14,7 +14,6 @@ from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
-from zql.syntax.printer import expression_name
 from zql.tree import children, walk
 
 
@@ -183,6 +182,14 @@ def made_columns(
     A star over a call (`f(r).*`) first makes the call a column of the input, so that it is made
     once: `binder.scopes` then holds the wider scope.
     """
+    made = bound_items(binder, items)
+    for m in made:
+        _no_aggregates(binder, m, operator)
+    return made
+
+
+def bound_items(binder: ExpressionBinder, items: Sequence[ast.SelectItem]) -> list[Made]:
+    """As `made_columns`, with aggregates in them or not."""
     made: list[Made] = []
     for item in items:
         try:
@@ -197,8 +204,6 @@ def made_columns(
             if name is not None:
                 made.append(Made(name, ex.Literal(None), item.span))
                 binder.context.names.taken.discard(name.casefold())
-    for m in made:
-        _no_aggregates(binder, m, operator)
     return made
 
 
@@ -225,7 +230,7 @@ def _item(binder: ExpressionBinder, item: ast.SelectItem) -> list[Made]:
                 hint="the pattern is a regular expression: '^x_' is what begins with x_",
             )
         return [Made(v.name, v.column, item.span, v.origin) for v in found]
-    name = item.alias.text if item.alias else expression_name(item.expr)
+    name = item.alias.text if item.alias else binder.column_name(item.expr)
     bound = binder.bind(item.expr)
     origin = ""
     if isinstance(bound, ex.Column):

@@ -11,8 +11,20 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, element_type
 from zql.logical.bind_join import join
+from zql.logical.bind_table_function import call_table_function
 from zql.logical.catalog import FileTable, TypeProblem
-from zql.logical.context import Context, not_yet, type_error
+from zql.logical.context import (
+    Context,
+    Declarations,
+    Frame,
+    Given,
+    Place,
+    not_yet,
+    type_error,
+    unknown,
+)
+from zql.logical.declared import no_table_function, table_function
+from zql.logical.instances import take
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
@@ -240,30 +252,31 @@ def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
 
 
 def _named(context: Context, item: ast.NameSource) -> Scope:
-    kept = context.declarations.shared.get(item.name)
+    """A table by its name: the nearest one of WITH, a view, a Python object."""
+    if item.module:
+        return _of_module(context, item)
+    local = context.frame.tables.get(item.name)
+    if local is not None:
+        return take(context, local, item.name)
+    declarations = context.declarations
+    kept = declarations.shared.get(item.name)
     if kept is not None:
         return _object(context, kept.key, kept.schema.fields).with_alias(item.name)
-    view = context.declarations.views.get(item.name)
+    view = declarations.views.get(item.name)
     if view is not None:
-        if item.name in context.views_open:
-            raise BindError(
-                f'the view "{item.name}" reads itself',
-                code="P401",
-                span=item.span,
-                hint=f"give the new view another name, or read what {item.name} was made of",
-            )
-        opened = context.views_open
-        context.views_open = (*opened, item.name)
-        try:
-            inner = context.bind_query(view.query, ())
-        finally:
-            context.views_open = opened
-        return visible_only(inner, item.span).with_alias(item.name)
-    table = context.declarations.tables.get(item.name) or context.catalog.object(item.name)
+        return _view(context, view, declarations, item)
+    table = declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
         return _object(context, table.key, table.schema.fields).with_alias(item.name)
-    declared = context.declarations
-    known = [*declared.views, *declared.tables, *context.catalog.object_names()]
+    if item.name in context.frame.defining:
+        raise BindError(
+            f'"{item.name}" reads itself: WITH is not recursive',
+            code="P401",
+            span=item.span,
+            hint="|> RECURSIVE UNION ALL (..) repeats a query until nothing is new",
+        )
+    known = [*context.frame.tables, *declarations.views, *declarations.tables]
+    known += context.catalog.object_names()
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',
@@ -275,14 +288,56 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     )
 
 
+def _view(
+    context: Context, view: ast.CreateView, home: Declarations, item: ast.NameSource
+) -> Scope:
+    """A view's query, bound where it was declared."""
+    key = (id(home), item.name)
+    if key in context.opened:
+        raise BindError(
+            f'the view "{item.name}" reads itself',
+            code="P401",
+            span=item.span,
+            hint=f"give the new view another name, or read what {item.name} was made of",
+        )
+    with context.within(Place(Frame(), home, (*context.opened, key))):
+        inner = context.bind_query(view.query, ())
+    return visible_only(inner, item.span).with_alias(item.name)
+
+
+def _of_module(context: Context, item: ast.NameSource) -> Scope:
+    """`FROM c.view`, of IMPORT MODULE .. AS c."""
+    scripts = context.declarations.scripts
+    home = scripts.get(item.module)
+    if home is None:
+        error = unknown("module", item.module, list(scripts), item.span, "N205")
+        error.hint = error.hint or (
+            f"a file's path stands in single quotes: '{item.module}.{item.name}'"
+        )
+        raise error
+    view = home.views.get(item.name)
+    if view is None:
+        error = unknown("view", item.name, list(home.views), item.span, "N211")
+        error.message = f'{item.module} has no view "{item.name}"'
+        error.args = (error.message,)
+        raise error
+    return _view(context, view, home, item)
+
+
 def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> Scope:
     call = item.call
+    declared = table_function(context.declarations, call.name)
+    if declared is not None:
+        found = call_table_function(context, *declared, call, outer, bind_item)
+        return visible_only(found, item.span)
+    if len(call.name) > 1:
+        raise no_table_function(context, call, call.name_span or call.span)
     name = call.name[-1].lower()
     if name in READERS:
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
     if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
-        names = [*READERS, "range", "generate_series"]
+        names = [*READERS, "range", "generate_series", *context.declarations.table_functions]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
@@ -349,7 +404,10 @@ def option_place(
 def constant_value(context: Context, expr: ex.Expr) -> Any:
     """The Python value of a constant expression, as options and hints have them."""
     if isinstance(expr, ex.Name) and len(expr.parts) == 1:
-        return expr.parts[0]
+        argument = context.frame.arguments.get(expr.parts[0])
+        if not isinstance(argument, Given):
+            return expr.parts[0]
+        expr = argument.value
     if isinstance(expr, ex.Parameter):
         expr = ExpressionBinder(context, ()).parameter(expr)
     if isinstance(expr, ex.Literal) and not expr.type:
@@ -359,7 +417,7 @@ def constant_value(context: Context, expr: ex.Expr) -> Any:
     if isinstance(expr, ex.Struct):
         return {k: constant_value(context, v) for k, v in expr.entries}
     binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
-    bound = binder.bind(expr)
+    bound = expr if isinstance(expr, ex.Literal) else binder.bind(expr)
     no_python(bound, "a constant")
     return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 

@@ -6,22 +6,28 @@ errors come together in an `ErrorList`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
+from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_select import extend, select, set_columns
-from zql.logical.bind_source import bind_item, bind_items, named, visible_only
+from zql.logical.bind_select_query import select_query
+from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
+from zql.logical.bind_table_function import call_table_function
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
+from zql.logical.declared import no_table_function, table_function
+from zql.logical.local_tables import with_tables
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
@@ -48,28 +54,45 @@ _KEEPS_NAMES = (
 """Operators behind which the columns of their input are still there."""
 
 
+def check_declaration(
+    function: ast.CreateFunction | ast.CreateTableFunction,
+    catalog: Catalog,
+    declarations: Declarations,
+) -> list[str]:
+    """Checks a function before it is called; gives warnings. Raises `BindError`, `ErrorList`."""
+    binder = _Binder(catalog, declarations)
+    if isinstance(function, ast.CreateFunction):
+        binder.collected(lambda: check_function(binder.context, function))
+    else:
+        binder.collected(lambda: check_table_function(binder.context, function))
+    return binder.context.warnings
+
+
+T = TypeVar("T")
+
+
 class _Binder:
     def __init__(self, catalog: Catalog, declarations: Declarations) -> None:
         self.context = Context(catalog, declarations, self.query)
 
     def statement(self, query: ast.Query) -> lp.Root:
-        plan: lp.Root | None = None
+        return self.collected(lambda: self.root(query))
+
+    def collected(self, action: Callable[[], T]) -> T:
+        """What the action gives; its error and those it reported are raised together."""
         try:
-            plan = self.root(query)
+            result = action()
         except Interrupted:
             raise
         except ZqlError as error:
             # What the last operator would have mended is no mistake of its own.
             if error.code not in _OF_THE_WHOLE or not self.context.errors:
                 self.context.errors.append(error)
+            raise _one_or_list(_distinct_errors(self.context.errors)) from None
         errors = _distinct_errors(self.context.errors)
-        if len(errors) == 1:
-            raise errors[0]
         if errors:
-            raise ErrorList(errors)
-        if plan is None:
-            raise TypeError(query)
-        return plan
+            raise _one_or_list(errors)
+        return result
 
     def root(self, query: ast.Query) -> lp.Root:
         """The plan of a statement's query: one output, or all of them."""
@@ -114,12 +137,12 @@ class _Binder:
                 return scope if isinstance(op, ast.Tee) else None
             case ast.Switch():
                 ends = [
-                    (self.pipeline(rows, pipe), _span_of(pipe, op))
+                    (self.subpipe(rows, pipe), _span_of(pipe, op))
                     for pipe, rows in branches.routed(context, scope, op, ())
                 ]
                 return self.together(ends, op)
             case ast.If():
-                return self.pipeline(scope, branches.chosen(context, op))
+                return self.subpipe(scope, branches.chosen(context, op))
             case ast.Finish():
                 columns = tuple(dict.fromkeys(v.column for v in scope.visible))
                 plan = lp.Project(scope.plan, tuple(lp.Assign(c, c) for c in columns))
@@ -134,9 +157,14 @@ class _Binder:
             case _:
                 return self.operator(scope, op, ())
 
+    def subpipe(self, scope: Scope, pipe: ast.Subpipe) -> Scope | None:
+        """A part of a statement's own pipeline that is in parentheses."""
+        with self.context.scoped():
+            return self.pipeline(scope, pipe)
+
     def branch(self, scope: Scope, pipe: ast.Subpipe, span: Span | None) -> None:
         """A pipeline on the side; its rows are shown when nothing takes them."""
-        end = self.pipeline(scope, pipe)
+        end = self.subpipe(scope, pipe)
         if end is not None:
             self.context.outputs.append(_rows(end, pipe[-1].span if pipe else span))
 
@@ -158,7 +186,8 @@ class _Binder:
         return branches.merged(self.context, [scope for scope, _ in sides], spans, op)
 
     def source(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
-        """The scope that a query's first operator sees."""
+        """The scope that a query's first operator sees; tables of its WITH are known from here."""
+        with_tables(self.context, query.common, outer)
         if not query.items:
             raise BindError(
                 "there is no result to go on from",
@@ -167,16 +196,27 @@ class _Binder:
                 hint="begin with FROM",
             )
         columns = named_columns(query)
+        first = query.items[0]
+        if isinstance(first, ast.SelectSource):
+            return select_query(self.context, first, outer, columns)
         return bind_items(self.context, query.items, outer, columns)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
         """The scope behind the last operator of a query inside a statement."""
-        return self.inner(self.source(query, outer), query.operators, outer)
+        with self.context.scoped():
+            return self.through(self.source(query, outer), query.operators, outer)
 
     def inner(
         self, scope: Scope, operators: Sequence[ast.Operator], outer: tuple[Scope, ...]
     ) -> Scope:
         """The scope behind operators that give rows to what is around them."""
+        with self.context.scoped():
+            return self.through(scope, operators, outer)
+
+    def through(
+        self, scope: Scope, operators: Sequence[ast.Operator], outer: tuple[Scope, ...]
+    ) -> Scope:
+        """As `inner`, among the names that are known already."""
         for op in operators:
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
             after = after if after is not None else self.recovered(scope, op)
@@ -235,6 +275,11 @@ class _Binder:
                 return operators.unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case ast.With():
+                with_tables(context, op.common, outer)
+                return scope
+            case ast.CallTable():
+                return self.call(scope, op, outer)
             case ast.If():
                 return self.inner(scope, branches.chosen(context, op), outer)
             case ast.Switch():
@@ -258,6 +303,20 @@ class _Binder:
                 )
             case _:
                 raise not_yet(op)
+
+    def call(self, scope: Scope, op: ast.CallTable, outer: tuple[Scope, ...]) -> Scope:
+        """`|> CALL f(..)`: the input is the first table of a table function."""
+        declared = table_function(self.context.declarations, op.function.parts)
+        if declared is None:
+            raise no_table_function(self.context, op.function, op.function.span)
+        unique(scope, "in CALL", op.span)
+        found = call_table_function(self.context, *declared, op, outer, bind_item, scope)
+        result = visible_only(found, op.span)
+        return result.with_alias(op.alias.text) if op.alias else result
+
+
+def _one_or_list(errors: list[ZqlError]) -> ZqlError:
+    return errors[0] if len(errors) == 1 else ErrorList(errors)
 
 
 _OF_THE_WHOLE = ("N208", "N218")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from zql.errors import (
@@ -32,7 +33,12 @@ T = TypeVar("T")
 
 @dataclass
 class Declarations:
-    """What the statements before have declared, by exact name."""
+    """What the statements before have declared, by exact name.
+
+    `scripts` are the modules of IMPORT MODULE, `library` has for the name of each function that
+    ZQL brings along, written in ZQL, the module that it stands in: what the script declares under
+    the same name comes first.
+    """
 
     views: dict[str, ast.CreateView] = field(default_factory=dict)
     modules: dict[str, Mapping[str, PythonFunction]] = field(default_factory=dict)
@@ -40,6 +46,74 @@ class Declarations:
     parameters: dict[str, Expr] = field(default_factory=dict)
     tables: dict[str, ObjectTable] = field(default_factory=dict)
     shared: dict[str, ObjectTable] = field(default_factory=dict)
+    sql_functions: dict[str, ast.CreateFunction] = field(default_factory=dict)
+    table_functions: dict[str, ast.CreateTableFunction] = field(default_factory=dict)
+    scripts: dict[str, Declarations] = field(default_factory=dict)
+    library: Mapping[str, Declarations] = field(default_factory=dict)
+
+    def copy(self) -> Declarations:
+        """The same names, to which others can be added."""
+        dicts = {n: dict(v) for n, v in vars(self).items() if n != "library"}
+        return Declarations(**dicts, library=self.library)
+
+
+@dataclass
+class LocalTable:
+    """A table that a part of a script knows by name: one of WITH, or a parameter.
+
+    `instances` are the scopes that FROM got of it: the first is the table as it was bound, the
+    others copies with columns of their own.
+    """
+
+    scope: Scope
+    instances: list[Scope] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What names mean in the text that is being bound, beside what statements have declared.
+
+    `here` are the tables that this very query has named, `defining` those whose own queries are
+    being bound. `function` is the function whose body it is.
+    """
+
+    tables: Mapping[str, LocalTable] = field(default_factory=dict)
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    here: frozenset[str] = frozenset()
+    defining: tuple[str, ...] = ()
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A text and what its names mean: an expression that moves elsewhere is bound in its own."""
+
+    frame: Frame
+    declarations: Declarations
+    opened: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A parameter's value: a bound expression, the same wherever the name stands."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Open:
+    """An expression over the rows of a table function's table, bound where the name stands.
+
+    `expr` is unbound; its names are columns of `table`, else of `outer`, else what `place` says.
+    """
+
+    expr: Expr
+    table: LocalTable
+    outer: tuple[Scope, ...]
+    place: Place
+
+
+Argument = Given | Open
 
 
 @dataclass
@@ -54,16 +128,50 @@ class Context:
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
     checks: int = 0
-    views_open: tuple[str, ...] = ()
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
-    only_named: bool = True
-    columns: frozenset[str] | None = None
 
     def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
         """Remembers which names an operator has left out, for those who look for them later."""
         if span is not None:
             self.gone.update(dict.fromkeys(set(before) - set(after), span))
+
+    frame: Frame = field(default_factory=Frame)
+    opened: tuple[tuple[int, str], ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    only_named: bool = True
+    columns: frozenset[str] | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where binding is now."""
+        return Place(self.frame, self.declarations, self.opened)
+
+    @contextmanager
+    def within(self, place: Place) -> Iterator[None]:
+        """Binds another text, whose names mean other things; afterwards all is as before."""
+        before, columns = self.place, self.columns
+        self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
+        self.columns = None
+        try:
+            yield
+        finally:
+            self.frame, self.declarations, self.opened = (
+                before.frame,
+                before.declarations,
+                before.opened,
+            )
+            self.columns = columns
+
+    @contextmanager
+    def scoped(self) -> Iterator[None]:
+        """A query or subpipe of its own: the tables that it names end with it."""
+        before = self.frame
+        self.frame = replace(before, here=frozenset())
+        try:
+            yield
+        finally:
+            self.frame = before
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""

@@ -6,9 +6,14 @@ uses need not pay for the rest.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.expr import expression as ex
 from zql.syntax import ast
 from zql.tree import Node, walk
+
+_ENDS = ast.Select | ast.Aggregate | ast.SelectSource
+"""Behind these there are other columns."""
 
 
 def named_columns(query: ast.Query) -> frozenset[str] | None:
@@ -18,7 +23,12 @@ def named_columns(query: ast.Query) -> frozenset[str] | None:
     columns can reach. Names of modules are among them: a column may be called like one.
     """
     alias = ""
-    items = query.items
+    items: tuple[ast.FromItem, ...] = query.items
+    operators: tuple[Node, ...] = query.operators
+    if len(items) == 1 and isinstance(items[0], ast.SelectSource):
+        # All its clauses see the input, and nothing behind it does.
+        whole = replace(items[0], sources=())
+        items, operators = items[0].sources, (whole,)
     if len(items) != 1:
         return None
     item = items[0]
@@ -30,14 +40,12 @@ def named_columns(query: ast.Query) -> frozenset[str] | None:
     if not isinstance(item, ast.PathSource | ast.CallSource | ast.ParameterSource):
         return None
     names: set[str] = set()
-    for operator in query.operators:
+    for operator in operators:
         found = _names(operator, alias)
-        if found is None or not isinstance(
-            operator, ast.Where | ast.OrderBy | ast.Select | ast.Aggregate
-        ):
+        if found is None or not isinstance(operator, ast.Where | ast.OrderBy | _ENDS):
             return None
         names |= found
-        if isinstance(operator, ast.Select | ast.Aggregate):
+        if isinstance(operator, _ENDS):
             return frozenset(names)
     return None
 

@@ -31,12 +31,14 @@ class Scope:
     """The columns and aliases in reach, and the plan that gives them.
 
     `virtual` columns (`filename`, `file_row_number`) are no part of `*`: only their name gets them.
+    `carried` ones have no name at all: expressions that a table function was given may use them.
     """
 
     plan: LogicalPlan
     visible: tuple[Visible, ...]
     aliases: tuple[tuple[str, tuple[Visible, ...]], ...] = ()
     virtual: tuple[Visible, ...] = ()
+    carried: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Scope:
 
     def kept_columns(self) -> tuple[Column, ...]:
         """Every column that a name can still reach, visible or through an alias."""
-        wanted = {v.column.name for v in (*self.visible, *self.virtual)}
+        wanted = {v.column.name for v in (*self.visible, *self.virtual)} | set(self.carried)
         for _, columns in self.aliases:
             wanted.update(v.column.name for v in columns)
         return tuple(c for c in self.plan.columns if c.name in wanted)

@@ -48,9 +48,10 @@ class PathSource(Syntax):
 
 @node
 class NameSource(Syntax):
-    """A view, a Python object, or an earlier result, by name."""
+    """A view, a Python object, or an earlier result, by name; of a ZQL module: `c.view`."""
 
     name: str
+    module: str = ""
 
 
 @node

@@ -29,9 +29,11 @@ class FromActions(ExpressionActions):
         return ast.PathSource(paths, span=span)
 
     def name_source(self, span: Span, path: ex.Name) -> ast.NameSource:
-        if len(path.parts) > 1:
+        if len(path.parts) == 2:
+            return ast.NameSource(path.parts[1], path.parts[0], span=span)
+        if len(path.parts) > 2:
             raise ParseError(
-                f"{span.text} is no table: a table's name has one part",
+                f"{span.text} is no table: a table's name has one part, or two in a module",
                 code="S121",
                 span=span,
                 hint=f"a file's path stands in single quotes: '{span.text}'",

@@ -110,7 +110,9 @@ def _path_source(node: ast.PathSource, _: Texts) -> Doc:
 
 @renders(ast.NameSource)
 def _name_source(node: ast.NameSource, _: Texts) -> Doc:
-    return identifier_text(node.name)
+    if not node.module:
+        return identifier_text(node.name)
+    return f"{identifier_text(node.module)}.{identifier_text(node.name, any_word=True)}"
 
 
 @renders(ast.ParameterSource)

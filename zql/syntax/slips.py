@@ -210,6 +210,13 @@ def _clauses(place: Place) -> ParseError | None:
         )
     if word == "AS" and not place.begins_line:
         return None
+    if word in ("UNION", "INTERSECT", "EXCEPT"):
+        kind = f"{word} {place.word(1) if place.name(1) in ('ALL', 'DISTINCT') else 'DISTINCT'}"
+        return place.error(
+            "S114",
+            f"{word} is an operator: it stands behind |> and takes queries in parentheses",
+            f"write |> {kind} (SELECT ..)",
+        )
     if word in OPERATORS:
         operator = "ORDER BY" if word == "ORDER" else word
         return place.error("S114", f'"|>" is missing before {operator}', f"write |> {operator}")

@@ -1,0 +1,53 @@
+"""The same table read several times in one plan: copies whose columns have names of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.logical.context import Context, LocalTable
+from zql.logical.scope import Names, Scope, Visible
+from zql.tree import Node, map_children, walk
+
+N = TypeVar("N", bound=Node)
+
+
+def take(context: Context, table: LocalTable, name: str) -> Scope:
+    """The scope of a local table where FROM names it; its hidden columns are carried along."""
+    scope = table.scope if not table.instances else copied(context.names, table.scope)
+    table.instances.append(scope)
+    visible = tuple(replace(v, origin=name) for v in scope.visible)
+    carried = tuple(c.name for c in scope.kept_columns())
+    return Scope(scope.plan, visible, ((name, visible),), carried=carried)
+
+
+def copied(names: Names, scope: Scope) -> Scope:
+    """The same rows in a plan that shares no column with the first one."""
+    renamed: dict[str, str] = {}
+    for node in walk(scope.plan):
+        if isinstance(node, lp.LogicalPlan):
+            for column in node.columns:
+                if column.name not in renamed:
+                    renamed[column.name] = names.fresh(column.name)
+
+    def visit(node: N) -> N:
+        if isinstance(node, ex.Column):
+            return cast("N", replace(node, name=renamed.get(node.name, node.name)))
+        if isinstance(node, lp.CommonRows):
+            # Its columns are those of the rows that are computed once, and keep their names.
+            return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
+        changed: N = map_children(node, visit)
+        return changed
+
+    def again(columns: tuple[Visible, ...]) -> tuple[Visible, ...]:
+        return tuple(replace(v, column=visit(v.column)) for v in columns)
+
+    return Scope(
+        visit(scope.plan),
+        again(scope.visible),
+        tuple((alias, again(columns)) for alias, columns in scope.aliases),
+        again(scope.virtual),
+        tuple(renamed.get(c, c) for c in scope.carried),
+    )
