@@ -31,7 +31,7 @@ from zql.explain.explanation import (
     trace,
 )
 from zql.explain.notes import notes_of
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
@@ -47,6 +47,7 @@ from zql.source import Source
 from zql.syntax import ast
 from zql.syntax.parser import parse_script
 from zql.syntax.printer import print_statement
+from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -406,10 +407,28 @@ class Session:
         )
 
     def _probe(
-        self, function: PythonFunction, plan: lp.LogicalPlan, record: Any, keywords: Any
+        self,
+        function: PythonFunction,
+        plan: lp.LogicalPlan,
+        record: Any,
+        keywords: Any,
+        tolerant: bool,
     ) -> PythonFunction:
-        limited = lp.Query(lp.Limit(plan, 100), tuple(c.name for c in plan.columns))
-        return self.runner().probe(function, self.compile(limited).stages, record, keywords)
+        limited = lp.Query(lp.Limit(_lenient(plan), 100), tuple(c.name for c in plan.columns))
+        stages = self.compile(limited).stages
+        return self.runner().probe(function, stages, record, keywords, tolerant=tolerant)
+
+
+def _lenient(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The plan for a look at a few rows: none is kept as a reject, and any number may fail."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, ErrorPolicy):
+            return node
+        return replace(node, most_rows=None, most_percent=None, record=(), facts=())
+
+    lenient: lp.LogicalPlan = rewrite_up(plan, visit)
+    return lenient
 
 
 ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})

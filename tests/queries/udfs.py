@@ -107,3 +107,43 @@ def ticket(value: int) -> int:
 
 def same(row: dict) -> dict:
     return row
+
+
+def picky(n: int) -> int:
+    if n % 3 == 0:
+        raise ValueError(f"{n} is a multiple of 3")
+    return n * 10
+
+
+def picky_untyped(n):
+    return picky(n)
+
+
+def too_long(n: int) -> int:
+    return n if n < 3 else "three or more"
+
+
+def picky_record(row: dict) -> dict[str, int]:
+    return {"value": picky(row["id"])}
+
+
+class Value(TypedDict):
+    value: int
+
+
+def picky_row(row: dict) -> Value:
+    return {"value": picky(row["id"])}
+
+
+def misfit_row(row: dict) -> Value:
+    return {"value": "x"} if row["id"] == 2 else None if row["id"] == 4 else {"value": row["id"]}
+
+
+def picky_rows(row: dict) -> Iterator[Value]:
+    yield {"value": row["id"]}
+    yield {"value": picky(row["id"])}
+
+
+def misfit_rows(row: dict) -> Iterator[Value]:
+    yield {"value": row["id"]}
+    yield {"value": "x" if row["id"] == 2 else -row["id"]}

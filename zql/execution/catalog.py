@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from zql.storage.dataset import Dataset
 
 Finder = Callable[[str], object | None]
-Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
+Prober = Callable[
+    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], bool], PythonFunction
+]
 
 
 Columns = tuple[tuple[str, DataType], ...]
@@ -212,6 +214,7 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool,
     ) -> PythonFunction:
         if self._probe is None:
             raise BindError(
@@ -219,7 +222,7 @@ class EngineCatalog:
                 code="T319",
                 hint="annotate the function, or write RETURNS",
             )
-        return self._probe(function, plan, record, keywords)
+        return self._probe(function, plan, record, keywords, tolerant)
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target

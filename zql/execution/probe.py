@@ -46,6 +46,7 @@ class Calls:
     function: PythonFunction
     rows: Sequence[tuple[Any, ...]]
     keywords: tuple[str, ...]
+    tolerant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,16 @@ class Probe:
     """Finds the result type of one function."""
 
     def __init__(
-        self, function: PythonFunction, record: Sequence[str], keywords: Sequence[str]
+        self,
+        function: PythonFunction,
+        record: Sequence[str],
+        keywords: Sequence[str],
+        tolerant: bool = False,
     ) -> None:
         self._function = function
         self._record = tuple(record)
         self._keywords = tuple(keywords)
+        self._tolerant = tolerant
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
@@ -83,7 +89,7 @@ class Probe:
             last = reading(last)
         with run.native(last) as native:
             try:
-                calls = Calls(self._function, self._rows(native), self._keywords)
+                calls = Calls(self._function, self._rows(native), self._keywords, self._tolerant)
             except EngineError as error:
                 raise explained(error, last) from None
             if pool is None:
@@ -176,6 +182,8 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
             if isinstance(value, Iterator):
                 iterates, value = True, list(islice(value, MOST_ELEMENTS))
         except BaseException as error:  # noqa: BLE001 - user code
+            if calls.tolerant and isinstance(error, Exception):
+                continue
             return _failed(row, error, "R710", "raised")
         try:
             kind = merged(kind, kind_of(value))

@@ -108,12 +108,14 @@ class Runner:
         keywords: Sequence[str],
         *,
         isolated: bool = True,
+        tolerant: bool = False,
     ) -> PythonFunction:
         """The function with the type of its result, seen on the rows of a plan (100 or so).
 
         The plan's first columns form the record when `record` names them, else they are positional
         arguments; the last ones are the named arguments `keywords`. Calls are made in a worker and
-        have a limit in time, unless not `isolated`. Raises `UdfError`, as the run would.
+        have a limit in time, unless not `isolated`; those that fail tell nothing when it is
+        `tolerant`. Raises `UdfError`, as the run would.
         """
         from zql.execution.probe import Probe
 
@@ -121,7 +123,7 @@ class Runner:
         if pool is not None:
             pool.warm()
         with Run(self, plan) as run:
-            return Probe(function, record, keywords).typed(run, pool)
+            return Probe(function, record, keywords, tolerant).typed(run, pool)
 
     def warm(self) -> None:
         """Starts the workers in the background; for a caller who knows that they will be needed."""

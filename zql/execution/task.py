@@ -23,6 +23,7 @@ from zql.execution.kept import KeptFile, KeptWriter
 from zql.execution.locate import input_place
 from zql.execution.pipeline import Pipeline, leaves
 from zql.execution.places import placing
+from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, casts, registered_stream
@@ -44,7 +45,7 @@ class TaskSpec:
     """All that a worker must know for one task.
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
-    `limit` rows are not wanted.
+    `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
     """
 
     id: int
@@ -56,6 +57,7 @@ class TaskSpec:
     search: tuple[str, ...] = ()
     cwd: str = "."
     limit: int | None = None
+    rejects: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class TaskResult:
     steps: tuple[StepCount, ...] = ()
     seconds: float = 0.0
     bytes_spilled: int = 0
+    rejected: tuple[Rejected, ...] = ()
     failure: Failure | None = None
 
 
@@ -110,8 +113,10 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             catch=catch,
             count_input=True,
         )
+        pipeline.keep_rejects(spec.rejects)
         with pipeline:
             file = _written(pipeline, spec)
+            rejected = pipeline.rejected()
         return TaskResult(
             spec.id,
             file,
@@ -119,6 +124,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             tuple(pipeline.counts),
             time.perf_counter() - began,
             pipeline.bytes_spilled,
+            rejected,
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))
@@ -145,7 +151,8 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
             "RunError", error.code, error.message, error.hint, notes, error.span, error.suspects
         )
     if isinstance(error, ZqlError):
-        return Failure(type(error).__name__, error.code, error.message, error.hint, error.notes)
+        told = (error.code, error.message, error.hint, error.notes)
+        return Failure(type(error).__name__, *told, error.span)
     message = f"internal error on {place}: {traces.told(error)}"
     return Failure("RunError", "X901", message, notes=traces.all_frames(error))
 

@@ -368,7 +368,7 @@ class GroupingSets(Expr):
 class PythonCall(Expr):
     """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python.
 
-    `safe` calls stand in a TRY: an exception gives NULL.
+    `safe` calls stand in a TRY: an exception gives NULL. `on_error` is a `functions.ErrorPolicy`.
     """
 
     function: Node
@@ -376,3 +376,4 @@ class PythonCall(Expr):
     keywords: tuple[tuple[str, Expr], ...] = ()
     type: DataType = ""
     safe: bool = False
+    on_error: Node | None = None

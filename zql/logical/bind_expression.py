@@ -497,7 +497,14 @@ class ExpressionBinder:
                 span=call.span,
                 hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
             )
-        return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+        return ex.PythonCall(
+            function,
+            args,
+            keywords,
+            function.returns,
+            on_error=self.context.policy,
+            span=call.span,
+        )
 
     def is_type(self, type: str) -> bool:
         """Whether DuckDB knows a type."""

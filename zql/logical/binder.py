@@ -20,6 +20,7 @@ from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
+from zql.logical.bind_policy import check_policy, error_policy
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_select_query import select_query
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
@@ -100,6 +101,8 @@ class _Binder:
         scope = self.pipeline(self.source(query, ()), query.operators)
         if scope is not None:
             context.outputs.append(_rows(scope, query.span))
+        # Rejects are there when the rows of all others have been made.
+        context.outputs += _in_mode_of_outputs(context)
         _check_targets(context)
         outputs = tuple(context.outputs)
         if len(outputs) == 1 and not context.commons:
@@ -234,12 +237,21 @@ class _Binder:
         new = tuple(Visible(n, self.context.names.column(n, "")) for n in names)
         return replace(scope, visible=scope.visible + new)
 
-    def operator(  # noqa: C901, PLR0912 - one case for each operator
-        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
-    ) -> Scope:
-        """One operator over its input. Raises `BindError`."""
+    def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """One operator over its input, with its ON ERROR. Raises `BindError`."""
         context = self.context
         check_hints(context, op)
+        policy = error_policy(context, scope, op)
+        with context.policed(policy):
+            after = self.bare_operator(scope, op, outer)
+        if policy is not None:
+            check_policy(context, after, op, policy)
+        return after
+
+    def bare_operator(  # noqa: C901, PLR0912 - one case for each operator
+        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
+    ) -> Scope:
+        context = self.context
         match op:
             case ast.Where():
                 return operators.where(context, scope, op, outer)
@@ -331,6 +343,12 @@ def _rows(scope: Scope, span: Span | None) -> lp.Query:
 
 def _span_of(pipe: ast.Subpipe, op: ast.Operator) -> Span | None:
     return pipe[-1].span if pipe else op.span
+
+
+def _in_mode_of_outputs(context: Context) -> list[lp.Write]:
+    """Rejects replace, or join, what is there as the files do that the statement writes."""
+    modes = [output.mode for output in context.outputs if isinstance(output, lp.Write)]
+    return [replace(rejects, mode=modes[0]) if modes else rejects for rejects in context.rejects]
 
 
 def _check_targets(context: Context) -> None:

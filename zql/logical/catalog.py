@@ -113,11 +113,13 @@ class Catalog(Protocol):
         plan: LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool,
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of `plan`.
 
         The first columns of the plan form the record when `record` names them, else they are
-        positional arguments; the last ones are the named arguments `keywords`.
+        positional arguments; the last ones are the named arguments `keywords`. Calls that fail tell
+        nothing when it is `tolerant`.
         """
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:

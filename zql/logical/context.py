@@ -17,7 +17,7 @@ from zql.errors import (
     nearest,
 )
 from zql.expr.expression import Array, Expr, Literal, Struct
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.catalog import Catalog, ObjectTable, TypeProblem
 from zql.logical.scope import Names, Scope
@@ -127,7 +127,11 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    rejects: list[lp.Write] = field(default_factory=list)
     checks: int = 0
+    policies: int = 0
+    policy: ErrorPolicy | None = None
+    """What ON ERROR says of the Python calls of the operator that is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
 
@@ -169,9 +173,19 @@ class Context:
         before = self.frame
         self.frame = replace(before, here=frozenset())
         try:
-            yield
+            with self.policed(None):
+                yield
         finally:
             self.frame = before
+
+    @contextmanager
+    def policed(self, policy: ErrorPolicy | None) -> Iterator[None]:
+        """Python calls that are bound in it have this policy; afterwards the one from before."""
+        before, self.policy = self.policy, policy
+        try:
+            yield
+        finally:
+            self.policy = before
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
@@ -210,7 +224,8 @@ class Context:
             assigns = tuple(lp.Assign(c, c) for c in node.columns)
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
-        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords)
+        tolerant = self.policy is not None
+        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords, tolerant)
 
     def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
         """Types of bound expressions; `TypeProblem` passes through."""

@@ -65,7 +65,7 @@ def _prune(  # noqa: C901 - one case for each operator
             return _program(plan)
         case lp.Shared() | lp.SharedRows():
             return plan  # of stages, where nothing is pruned any more
-        case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput():
+        case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput() | lp.Rejects():
             return plan
 
 
@@ -143,11 +143,11 @@ def _keeps_calls(expr: ex.Expr) -> bool:
 
 
 def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
-    kept = tuple(c for c in plan.calls if c.column.name in wanted or c.function.volatile)
+    kept = tuple(c for c in plan.calls if c.column.name in wanted or c.on_every_row)
     if not kept:
         return _prune(plan.input, wanted)
     pruned = plan if kept == plan.calls else replace(plan, calls=kept)
-    made = {c.column.name for c in kept}
+    made = {c.name for call in kept for c in call.columns}
     return _with_input(pruned, (wanted - made) | _used(kept))
 
 
@@ -158,8 +158,9 @@ def _map_rows(plan: lp.MapRows) -> lp.LogicalPlan:
         record = tuple((n, c) for n, c in record if n in plan.function.reads) or record[:1]
     pruned = plan if record == plan.record else replace(plan, record=record)
     wanted = frozenset(c.name for _, c in record)
+    kept = frozenset(c.name for _, c in plan.on_error.record) if plan.on_error else frozenset()
     return _with_input(
-        pruned, wanted | _used(plan.args) | _used(value for _, value in plan.keywords)
+        pruned, wanted | _used(plan.args) | _used(value for _, value in plan.keywords) | kept
     )
 
 
