@@ -214,7 +214,7 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
-        tolerant: bool,
+        tolerant: bool = False,
     ) -> PythonFunction:
         if self._probe is None:
             raise BindError(

@@ -113,7 +113,7 @@ class Catalog(Protocol):
         plan: LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
-        tolerant: bool,
+        tolerant: bool = False,
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of `plan`.
 
