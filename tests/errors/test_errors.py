@@ -16,8 +16,7 @@ from golden import cases, read
 HERE = Path(__file__).parent
 FOLDERS = sorted(p for p in HERE.iterdir() if p.is_dir() and any(p.glob("*.test")))
 WITHOUT_A_CASE = {
-    "R716": "a worker out of memory: tests/execution lets one be",
-    "R717": "worker processes that cannot be started: tests/execution breaks their start",
+    "R717": "worker processes that die at their start, again and again",
     "R718": "a function that takes too long for its probe: tests/execution shortens the time",
     "R725": "a protocol whose package is missing: which ones are depends on the installation",
     "R728": "a file without columns: the binder refuses such queries",

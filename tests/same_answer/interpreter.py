@@ -291,6 +291,62 @@ class Join:
 
 
 @dataclass(frozen=True)
+class Rollup:
+    """Sums for each `b`, and one of all rows."""
+
+    text = "AGGREGATE sum(a)::BIGINT AS a GROUP BY ROLLUP(b) |> SELECT a, b"
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        total = [r["a"] for r in table.rows if r["a"] is not None]
+        whole = {"a": sum(total) if total else None, "b": None}  # type: ignore[arg-type]
+        return table.over([*Aggregate().run(table, source).rows, whole], ordered=False)
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """Sums for two values of `b` as columns, and these as rows again."""
+
+    text = "PIVOT (sum(a)::BIGINT FOR b IN ('x', 'y')) |> UNPIVOT (a FOR b IN (x, y))"
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        rows = Aggregate().run(table, source).rows
+        return table.over(
+            (r for r in rows if r["b"] in ("x", "y") and r["a"] is not None), ordered=False
+        )
+
+
+@dataclass(frozen=True)
+class Lateral:
+    """For each row the next greater `a` of the source, where there is one."""
+
+    text = (
+        "AS l |> LEFT JOIN LATERAL (FROM t |> WHERE a > l.a |> ORDER BY a |> LIMIT 1"
+        " |> SELECT a) AS r |> SELECT coalesce(r.a, l.a) AS a, l.b"
+    )
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        def following(row: Row) -> object:
+            greater = [r["a"] for r in source if compare(r["a"], ">", row["a"])]
+            return min(greater, default=row["a"])  # type: ignore[type-var]
+
+        return table.over(({**r, "a": following(r)} for r in table.rows), ordered=False)
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """Each row, and those with greater `a`, up to 3."""
+
+    text = "RECURSIVE UNION ALL (|> WHERE a < 3 |> SET a = a + 1)"
+
+    def run(self, table: Rows, source: list[Row]) -> Rows:
+        rows, last = list(table.rows), table.rows
+        while last:
+            last = [{**r, "a": plus(r["a"], 1)} for r in last if compare(r["a"], "<", 3)]
+            rows += last
+        return table.over(rows, ordered=False)
+
+
+@dataclass(frozen=True)
 class SemiJoin:
     anti: bool = False
 
@@ -380,6 +436,10 @@ Clause = (
     | Unnest
     | Aggregate
     | Join
+    | Rollup
+    | Pivot
+    | Lateral
+    | Recursion
     | SemiJoin
     | InQuery
     | PythonSet

@@ -13,7 +13,14 @@ from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical import plan as lp
-from zql.logical.catalog import FileTable, FunctionFacts, ObjectTable, TypeProblem, WriteTarget
+from zql.logical.catalog import (
+    FileTable,
+    FunctionFacts,
+    ObjectTable,
+    QueryProblem,
+    TypeProblem,
+    WriteTarget,
+)
 from zql.logical.plan import example_path
 from zql.physical.sql import render
 from zql.schema import DataType, Field, Schema
@@ -33,7 +40,7 @@ Columns = tuple[tuple[str, DataType], ...]
 """Names and types of columns."""
 
 _MOST_DESCRIBED = 10_000
-_LEAVES = lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput | lp.CommonRows
+_LEAVES = lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput | lp.CommonRows | lp.RoundRows
 
 
 class EngineCatalog:
@@ -181,8 +188,29 @@ class EngineCatalog:
 
     def table_function(self, name: str, args: Sequence[ex.Expr]) -> Schema:
         inner = ", ".join(expression_sql(a) for a in args)
-        columns = self._columns_of(f"SELECT * FROM {name}({inner})")
+        used = {n.name: n for a in args for n in _columns(a)}
+        sql = f"SELECT * FROM {name}({inner})"
+        if used:  # columns of the left side of LATERAL
+            sql = (
+                f"SELECT _made.* FROM {typed_rows(used.values())} AS _row, LATERAL ({sql}) AS _made"
+            )
+        columns = self._columns_of(sql)
         return Schema(tuple(Field(n, t) for n, t in columns))
+
+    def query(self, sql: str) -> tuple[str, Schema]:
+        text = sql.rstrip().rstrip(";").rstrip()
+        with self._engine().cursor() as engine:  # where nothing of a run has a name
+            _check_query(engine, sql, text)
+            # What shows things (SUMMARIZE) is no SELECT behind DESCRIBE, but in parentheses.
+            for head, tail in (("", ""), _AS_TABLE):
+                try:
+                    columns = engine.describe(head + text + tail)
+                except EngineError as error:
+                    if error.kind != "Parser" or head:
+                        raise _query_problem(error, "DESCRIBE " + head, text) from None
+                else:
+                    return text, Schema(tuple(Field(n, t) for n, t in columns))
+        raise TypeError(sql)
 
     def evaluate(self, expr: ex.Expr) -> Any:
         try:
@@ -229,6 +257,40 @@ class EngineCatalog:
 
         found = check_target(uri, options)
         return WriteTarget(found.format, found.mode, found.options)
+
+
+_AS_TABLE = ("SELECT * FROM (\n", "\n)")
+
+
+def _check_query(engine: Engine, sql: str, text: str) -> None:
+    """Raises `QueryProblem` for all but one SELECT that can stand in parentheses."""
+    try:
+        kinds = engine.kinds(sql)
+    except EngineError as error:
+        raise _query_problem(error, "", sql) from None
+    if len(kinds) != 1 or kinds[0][0] != "SELECT":
+        raise QueryProblem("duckdb(..) takes one SELECT, and nothing else")
+    if kinds[0][1]:
+        raise QueryProblem("a query in duckdb(..) has no parameters", hint="|> WHERE behind it has")
+    try:
+        engine.kinds(text.join(_AS_TABLE))
+    except EngineError:
+        hint = "leave out the ; and what stands behind it"
+        raise QueryProblem("the query has something behind its end", hint=hint) from None
+
+
+def _query_problem(error: EngineError, head: str, sql: str) -> QueryProblem:
+    """DuckDB's refusal of a query, its place in bytes of all that it got made one in the query."""
+    position = None
+    if error.position is not None:
+        before = (head + sql).encode()[: error.position].decode(errors="ignore")
+        position = len(before) - len(head)
+    message, _, more = error.message.partition("\n")
+    hint = more.strip().replace("Candidate bindings:", "columns there:") or None
+    if message.startswith("Table with name"):
+        hint = "it sees files and what DuckDB has: join tables of the script behind it"
+    inside = position is not None and 0 <= position <= len(sql)
+    return QueryProblem(f"DuckDB: {message}", position if inside else None, hint)
 
 
 def arrow_table(name: str, value: object) -> object:

@@ -33,6 +33,8 @@ _SESSION = (
     "SET TimeZone = 'UTC'",
     "SET errors_as_json = true",
     "SET enable_progress_bar = false",
+    # A table that is not there is none: no variable of this program stands in for it.
+    "SET python_enable_replacements = false",
 )
 
 
@@ -125,6 +127,14 @@ class Engine:
         """Runs one statement and gives all its rows. Raises `EngineError`, `Interrupted`."""
         self._sql = sql
         return self._run(lambda: self._connected().execute(sql).fetchall())
+
+    def kinds(self, sql: str) -> list[tuple[str, frozenset[str]]]:
+        """The statements of a text: the kind of each (`SELECT`, `COPY`), and its parameters.
+
+        Raises `EngineError` for what is no SQL.
+        """
+        found = self._run(lambda: self._connected().extract_statements(sql))
+        return [(s.type.name, frozenset(s.named_parameters)) for s in found]
 
     def describe(self, sql: str) -> list[tuple[str, DataType]]:
         """Names and types of a query's columns, without running it."""

@@ -51,6 +51,7 @@ class NativeStage:
         self._plan = plan_of(stage)
         self._stack = ExitStack()
         self._running: set[Engine] = set()
+        self._counting = threading.Lock()
         self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
@@ -126,7 +127,7 @@ class NativeStage:
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
             files = kept.write_all(iter(stream), folder, rows, self._settings.split_size)
-            self.records_in += self._count(engine, None)
+            self._add(self._count(engine, None))
             return files
 
     def drop(self) -> int:
@@ -136,7 +137,7 @@ class NativeStage:
             engine.profile()
             stream = stack.enter_context(engine.batches(sql, self._settings.batch_rows))
             rows = sum(int(batch.num_rows) for batch in stream)
-            self.records_in += self._count(engine, None)
+            self._add(self._count(engine, None))
             return rows
 
     def write(self, output: FileOutput, number: int = 0, input: Input | None = None) -> KeptFile:
@@ -151,7 +152,7 @@ class NativeStage:
                 file = write_file(engine, sql, self.columns, output, output.path(number))
             finally:
                 self._running.discard(engine)
-            self.records_in += self._count(engine, input)
+            self._add(self._count(engine, input))
             return file
 
     def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
@@ -192,6 +193,11 @@ class NativeStage:
         """Stops the statements that run."""
         for engine in list(self._running):
             engine.interrupt()
+
+    def _add(self, records: int) -> None:
+        """Adds to `records_in`; parts of a stage are written by several threads."""
+        with self._counting:
+            self.records_in += records
 
     def _count(self, engine: Engine, input: Input | None) -> int:
         """Rows that the readers handed over; the statement's profile is noted."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from zql.execution.engine import EngineError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.optimizer.facts import has_window, is_volatile, outside_subqueries
+from zql.optimizer.facts import has_window, is_volatile
 from zql.physical.sql import render
 from zql.source import Span
 from zql.tree import Node, children, walk
@@ -84,21 +84,48 @@ def _innermost(marked: str, offset: int) -> int | None:
 
 
 def rows_that_fail(cause: ex.Expr, plan: lp.LogicalPlan) -> lp.LogicalPlan | None:
-    """The rows of the input for which a cast fails; None when it cannot be told from outside."""
+    """The rows of the input for which a cast fails; None when it cannot be told from outside.
+
+    A cast that is not made for every row (in CASE, behind AND) may fail for rows that it never saw.
+    """
     if not isinstance(cause, ex.Cast) or is_volatile(cause) or has_window(cause):
         return None
     for node in walk(plan):
-        if isinstance(node, lp.Project | lp.Filter) and any(c is cause for c in _own(node)):
+        if not isinstance(node, lp.Project | lp.Filter | lp.Aggregate):
+            continue
+        if any(_always_made(cause, root) for root in _roots(node)):
             given = ex.Is(cause.operand, "NULL", negated=True)
             failed = ex.Is(ex.Try(cause), "NULL")
             return lp.Filter(node.input, ex.Logical("AND", (given, failed)))
     return None
 
 
-def _own(plan: lp.Project | lp.Filter) -> Iterator[Node]:
-    """The nodes of an operator's expressions, without the plans of subqueries."""
-    roots = [a.expr for a in plan.assigns] if isinstance(plan, lp.Project) else [plan.predicate]
-    return (node for root in roots for node in outside_subqueries(root))
+def _roots(plan: lp.Project | lp.Filter | lp.Aggregate) -> list[ex.Expr]:
+    match plan:
+        case lp.Filter():
+            return [plan.predicate]
+        case lp.Project():
+            return [a.expr for a in plan.assigns]
+        case lp.Aggregate():
+            return [a.expr for a in plan.keys + plan.aggregates]
+
+
+_LAZY = frozenset({"coalesce", "ifnull", "if", "nullif", "try"})
+
+
+def _always_made(cause: ex.Expr, node: Node) -> bool:
+    """Whether an expression is a part of another that is computed for every row."""
+    match node:
+        case _ if node is cause:
+            return True
+        case ex.Logical():
+            return _always_made(cause, node.operands[0])
+        case ex.Case() | ex.Try() | ex.Lambda() | ex.Comprehension() | ex.Subquery():
+            return False
+        case ex.Call() if node.filter is not None or node.name[-1].lower() in _LAZY:
+            return False
+        case _:
+            return any(_always_made(cause, child) for child in children(node))
 
 
 def _calls(*names: str) -> Callable[[Node], bool]:

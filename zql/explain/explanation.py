@@ -38,7 +38,7 @@ class Explanation:
     document: Document
 
     def titled(self, title: str) -> Explanation:
-        """The same under a title."""
+        """The same with a line above it that says what it is."""
         return Explanation(f"{title}:\n{self.text}", {**self.document, "title": title})
 
     def shown(self, format: str) -> str:

@@ -40,6 +40,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return type(plan).__name__
         case lp.TableFunction():
             return f"TableFunction {plan.name}({_list(plan.args)})"
+        case lp.DuckdbQuery():
+            return f"DuckdbQuery {' '.join(plan.sql.split())}: {', '.join(plan.sources)}"
         case lp.Values():
             return f"Values {len(plan.rows)} rows"
         case lp.Filter():
@@ -57,11 +59,15 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
-        case lp.Join():
+        case lp.Join() | lp.Lateral():
             on = f" on {expression_text(plan.condition)}" if plan.condition is not None else ""
-            return f"Join {plan.kind}{on}"
+            return f"{type(plan).__name__} {plan.kind}{on}"
         case lp.SetOperation():
             return f"{plan.kind.capitalize()}{' all' if plan.all else ''}"
+        case lp.RecursiveUnion():
+            return f"RecursiveUnion{' all' if plan.all else ''} {plan.name}"
+        case lp.RoundRows():
+            return f"RoundRows {plan.name}: {', '.join(c.name for c in plan.columns)}"
         case lp.Unnest():
             outer = " outer" if plan.outer else ""
             return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"
@@ -198,6 +204,9 @@ _WORDS: tuple[tuple[type, str], ...] = (
     (lp.Check, "ASSERT"),
     (lp.Finish, "FINISH"),
     (lp.Store, "CREATE TABLE"),
+    (lp.RecursiveUnion, "RECURSIVE UNION"),
+    (lp.RoundRows, "the rows of the last round"),
+    (lp.DuckdbQuery, "duckdb(..)"),
 )
 
 
@@ -210,6 +219,8 @@ def word(plan: lp.LogicalPlan) -> str:
             return f"{plan.kind} {plan.function.name}"
         case lp.Join():
             return "JOIN" if plan.kind == "INNER" else f"{plan.kind} JOIN"
+        case lp.Lateral():
+            return "JOIN LATERAL" if plan.kind == "INNER" else f"{plan.kind} JOIN LATERAL"
         case lp.SetOperation():
             return f"{plan.kind} ALL" if plan.all else plan.kind
         case lp.Scan():

@@ -47,6 +47,8 @@ def _is_leaf(plan: lp.LogicalPlan) -> bool:
         lp.MemoryScan,
         lp.Values,
         lp.TableFunction,
+        lp.DuckdbQuery,
+        lp.RoundRows,
         lp.StageResult,
         lp.BatchInput,
         lp.Rejects,
@@ -90,6 +92,11 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
             return _IN_THE_WAY if may_fail(part) else ""
         case lp.Join():
             return _why_not_below_join(part, below, used)
+        case lp.Lateral():
+            left = used <= output_names(below.left)
+            return _IN_THE_WAY if left and may_fail(part) else "the query there is asked first"
+        case lp.RecursiveUnion():
+            return "the rounds go on from rows that it would leave out"
         case lp.SetOperation():
             if below.kind != "UNION" or not below.all:
                 return "whole rows are compared there"

@@ -37,6 +37,12 @@ def shared(context: Context, scope: Scope, name: str, outer: tuple[Scope, ...]) 
             code="P412",
             hint="write the subquery as a JOIN",
         )
+    if lp.open_rounds(plan):
+        raise BindError(
+            f"{name} cannot stand in the step of RECURSIVE UNION",
+            code="P412",
+            hint="CASE in |> SELECT, or |> UNION ALL of what each branch would give",
+        )
     number = len(context.commons) + 1
     context.commons.append(lp.Common(number, name, plan))
     return scope.over(lp.CommonRows(number, name, columns))

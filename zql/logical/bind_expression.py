@@ -469,6 +469,7 @@ class ExpressionBinder:
         )
 
     def python_call(self, call: ex.Call, function: PythonFunction) -> ex.Expr:
+        self.context.check_python(call.span)
         if call.window or call.distinct or call.order or call.filter or call.star:
             raise BindError(
                 f"{'.'.join(call.name)} is a Python function: OVER, DISTINCT, FILTER and * are for "

@@ -1,16 +1,101 @@
-"""Hints `@{name = value}` behind an operator's word: which there are."""
+"""Hints: `@{name = value}` behind an operator's word, checked when it is bound.
+
+They never change results, and nothing goes by them yet; but a slip in one is an error, so that it
+is not found out by waiting. Hints of other engines (`engine.name`) are theirs.
+"""
 
 from __future__ import annotations
 
-from zql.logical.context import Context, unknown
+import re
+from collections.abc import Callable
+
+from zql.errors import BindError, UsageError, did_you_mean, nearest
+from zql.expr import expression as ex
+from zql.logical.context import Context
+from zql.settings_text import parse_bytes
 from zql.syntax import ast
 
-HINTS = ("batch_size", "gpus", "memory", "shards", "strategy", "threads", "workers")
-"""Every name that a hint can have, whatever the operator makes of it."""
+STRATEGIES = ("broadcast", "hash", "merge")
+_DURATION = re.compile(r"\s*\d+(?:\.\d+)?\s*(?:ms|s|m|h|d)\s*\Z")
 
 
 def check_hints(context: Context, op: ast.PipeOperator) -> None:
-    """Reports the hints that no operator knows: a misspelt one would do nothing in silence."""
+    """Reports every hint that is unknown, given twice, or has a value of the wrong kind."""
+    seen: set[str] = set()
     for hint in op.hints:
-        if hint.name.lower() not in HINTS:
-            context.errors.append(unknown("hint", hint.name, HINTS, hint.span, "N219"))
+        if "." not in hint.name:
+            context.attempt(lambda h=hint: _check(h, op, seen))  # type: ignore[misc]
+
+
+def _check(hint: ast.Option, op: ast.PipeOperator, seen: set[str]) -> None:
+    name = hint.name.lower()
+    known = [n for n in HINTS if n != "strategy" or isinstance(op, ast.Join)]
+    if name not in known:
+        only = "strategy is a hint of JOIN" if name == "strategy" else f'unknown hint "{hint.name}"'
+        near = nearest(name, known)
+        raise BindError(
+            only,
+            code="N219",
+            span=hint.span,
+            hint=did_you_mean(near),
+            notes=(f"hints here: {', '.join(known)}", "those of other engines: engine.name = .."),
+            candidates=near,
+        )
+    if name in seen:
+        raise BindError(f'the hint "{name}" is given twice', code="N208", span=hint.span)
+    seen.add(name)
+    fits, wanted = HINTS[name]
+    if not fits(_value(hint)):
+        raise BindError(
+            f"{name} takes {wanted}, not {hint.value.span.text if hint.value.span else 'this'}",
+            code="T331",
+            span=hint.value.span or hint.span,
+        )
+
+
+def _value(hint: ast.Option) -> object:
+    """The value of a hint: a literal, or a word as text."""
+    value = hint.value
+    if isinstance(value, ex.Name) and len(value.parts) == 1:
+        return value.parts[0]
+    if isinstance(value, ex.Literal) and not value.type:
+        return value.value
+    raise BindError(
+        f"the value of the hint {hint.name} is written out: a number, a word or a text",
+        code="T331",
+        span=value.span or hint.span,
+    )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, str | bytes | bool) and value is not None and value >= 0  # type: ignore[operator]
+
+
+def _is_size(value: object) -> bool:
+    try:
+        return isinstance(value, str | int) and parse_bytes(value) > 0
+    except UsageError:
+        return False
+
+
+def _is_duration(value: object) -> bool:
+    return bool(_DURATION.match(value)) if isinstance(value, str) else _is_number(value)
+
+
+HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "workers": (_is_count, "a number from 1"),
+    "threads": (_is_count, "a number from 1"),
+    "memory": (_is_size, "a size ('8GB')"),
+    "gpus": (_is_number, "a number"),
+    "batch_size": (_is_count, "a number from 1"),
+    "shards": (_is_count, "a number from 1"),
+    "strategy": (lambda v: v in STRATEGIES, "broadcast, hash or merge"),
+    "retries": (lambda v: v == 0 or _is_count(v), "a number"),
+    "timeout": (_is_duration, "a time ('10m', or a number of seconds)"),
+    "fuse": (lambda v: isinstance(v, bool), "true or false"),
+}
+"""Each hint: whether a value fits, and what does."""

@@ -8,7 +8,9 @@ from dataclasses import replace
 from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, element_type
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_lateral import check_kind, is_lateral, lateral_plan
+from zql.logical.bind_unnest import elements_of, join_unnest
 from zql.logical.context import Context, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
@@ -21,63 +23,34 @@ def join(
     context: Context, left: Scope, clause: ast.Join, outer: tuple[Scope, ...], bind_item: BindItem
 ) -> Scope:
     """The scope behind a JOIN. Raises `BindError`."""
-    unnest = _unnest_item(clause.right)
-    if unnest is not None:
-        return _join_unnest(context, left, clause, unnest, outer)
-    right = bind_item(context, clause.right, outer)
+    elements = elements_of(clause.right)
+    if elements is not None:
+        return join_unnest(context, left, clause, elements, outer)
+    lateral = is_lateral(clause.right)
+    if lateral:
+        check_kind(clause)
+    right = bind_item(context, clause.right, (left, *outer) if lateral else outer)
     _check_aliases(left, right, clause.span)
     shared = _shared_names(left, right, clause)
     both = _side_by_side(left, right, lp.Join(left.plan, right.plan, clause.kind))
     if shared:
         equal, pairs = _using(left, right, shared)
         equal = _typed(context, both, outer, equal, clause.span)
-        return _merged(context, both, left, clause.kind, equal, pairs)
+        joined = _joined(both, left, right, clause, equal)
+        return _merged(context, joined, clause.kind, pairs)
     on, condition = clause.on, None
     if on is not None:
         binder = ExpressionBinder(context, (both, *outer))
         bound = context.attempt(lambda: binder.boolean(binder.bind(on), "ON"))
         condition = bound if bound is not None else ex.Literal(True)
-    elif clause.kind != "CROSS":
+    elif clause.kind != "CROSS" and not lateral:
         raise BindError(
             f"{clause.kind} JOIN needs ON or USING",
             code="P403",
             span=clause.span,
             hint="|> CROSS JOIN .. for every pair of rows",
         )
-    return _joined(both, left, clause.kind, condition)
-
-
-def _unnest_item(item: ast.FromItem) -> tuple[ast.UnnestSource, ast.Aliased | None] | None:
-    if isinstance(item, ast.UnnestSource):
-        return item, None
-    if isinstance(item, ast.Aliased) and isinstance(item.item, ast.UnnestSource):
-        return item.item, item
-    return None
-
-
-def _join_unnest(
-    context: Context,
-    left: Scope,
-    clause: ast.Join,
-    unnest: tuple[ast.UnnestSource, ast.Aliased | None],
-    outer: tuple[Scope, ...],
-) -> Scope:
-    source, aliased = unnest
-    if clause.kind not in ("CROSS", "INNER", "LEFT") or clause.on or clause.using:
-        raise BindError(
-            "UNNEST is joined with CROSS JOIN or LEFT JOIN, without ON",
-            code="P403",
-            span=clause.span,
-            hint="filter with |> WHERE behind it",
-        )
-    binder = ExpressionBinder(context, (left, *outer))
-    items = binder.bind(source.list)
-    name = aliased.alias.text if aliased and aliased.alias else "unnest"
-    if aliased and aliased.columns:
-        name = aliased.columns[0].text
-    column = context.names.column(name, element_type(binder, items, source.span))
-    plan = lp.Unnest(left.plan, items, column, outer=clause.kind == "LEFT")
-    return replace(left, plan=plan, visible=(*left.visible, Visible(name, column)))
+    return _joined(both, left, right, clause, condition)
 
 
 def _check_aliases(left: Scope, right: Scope, span: Span | None) -> None:
@@ -161,25 +134,19 @@ def _side_by_side(left: Scope, right: Scope, plan: lp.Join) -> Scope:
     )
 
 
-def _joined(both: Scope, left: Scope, kind: str, condition: ex.Expr | None) -> Scope:
-    if not isinstance(both.plan, lp.Join):
-        raise TypeError(both.plan)
-    plan = replace(both.plan, kind=kind, condition=condition)
-    if kind in ("SEMI", "ANTI"):
-        return replace(left, plan=plan)
-    return replace(both, plan=plan)
+def _joined(
+    both: Scope, left: Scope, right: Scope, clause: ast.Join, condition: ex.Expr | None
+) -> Scope:
+    if is_lateral(clause.right):
+        return both.over(lateral_plan(left, right, clause.kind, condition, clause.span))
+    plan = lp.Join(left.plan, right.plan, clause.kind, condition)
+    return (left if clause.kind in ("SEMI", "ANTI") else both).over(plan)
 
 
 def _merged(
-    context: Context,
-    both: Scope,
-    left: Scope,
-    kind: str,
-    condition: ex.Expr,
-    pairs: list[tuple[Visible, Visible]],
+    context: Context, scope: Scope, kind: str, pairs: list[tuple[Visible, Visible]]
 ) -> Scope:
     """USING: each shared column once, in its left place, with the value of the side that has it."""
-    scope = _joined(both, left, kind, condition)
     if kind in ("SEMI", "ANTI"):
         return scope
     gone = {second.column.name for _, second in pairs}

@@ -13,7 +13,7 @@ from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments, element_type
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_source import (
     constant_value,
@@ -295,34 +295,11 @@ def common_type_of(
     )
 
 
-def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, ...]) -> Scope:
-    """One row for each element of a list."""
-    binder = ExpressionBinder(context, (scope, *outer))
-    items = binder.bind(op.list)
-    name = op.alias.text if op.alias else binder.column_name(op.list)
-    wanted = [name] + ([op.position.text] if op.position else [])
-    for n in wanted:
-        if n in scope.names:
-            raise BindError(
-                f'UNNEST adds "{n}", which is there already',
-                code="N214",
-                span=op.span,
-                hint="name the element: UNNEST .. AS other",
-            )
-    column = context.names.column(name, element_type(binder, items, op.list.span))
-    position = context.names.column(op.position.text, "BIGINT") if op.position else None
-    base = 1 if op.one_based else 0
-    plan = lp.Unnest(scope.plan, items, column, position, base, op.outer)
-    new: tuple[Visible, ...] = (Visible(name, column),)
-    if position is not None and op.position is not None:
-        new += (Visible(op.position.text, position),)
-    return replace(scope, plan=plan, visible=scope.visible + new)
-
-
 def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
     """MAP and FLATMAP: the columns are those of the records that the function gives."""
     if op.kind not in ("MAP", "FLATMAP"):
         raise BindError(f"{op.kind} is not supported yet", code="P404", span=op.span)
+    context.check_python(op.function_span or op.span)
     function = _python_function(context, op)
     binder = ExpressionBinder(context, (scope, *outer))
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]

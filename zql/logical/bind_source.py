@@ -9,9 +9,13 @@ from typing import Any
 from zql.errors import BindError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, element_type
+from zql.logical.bind_duckdb import duckdb_query
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_lateral import WITHOUT_PYTHON
 from zql.logical.bind_table_function import call_table_function
+from zql.logical.bind_unnest import elements_of, from_unnest
 from zql.logical.catalog import FileTable, TypeProblem
 from zql.logical.context import (
     Context,
@@ -61,6 +65,9 @@ def bind_items(
 
 def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) -> Scope:
     """The scope of one FROM item. Raises `BindError` and what the catalog raises."""
+    elements = elements_of(item)
+    if elements is not None:
+        return from_unnest(context, elements, outer)
     match item:
         case ast.Aliased():
             return _aliased(context, item, outer)
@@ -77,9 +84,6 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
             return visible_only(inner, item.span)
         case ast.ValuesSource():
             return _values(context, item, outer, ())
-        case ast.UnnestSource():
-            row = lp.Values((context.names.column("_row", "INTEGER"),), ((ex.Literal(0),),))
-            return unnest_source(context, Scope(row, ()), item, outer)
         case ast.Joined():
             left = bind_item(context, item.left, outer)
             clause = ast.Join(
@@ -91,8 +95,12 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
                 hints=item.hints,
                 span=item.span,
             )
+            check_hints(context, clause)
             return join(context, left, clause, outer, bind_item)
-        case ast.LateralSource() | ast.SelectSource() | ast.Sampled():
+        case ast.LateralSource():
+            with context.without_python(WITHOUT_PYTHON):
+                return visible_only(context.bind_query(item.query, outer), item.span)
+        case ast.SelectSource() | ast.Sampled() | ast.UnnestSource():
             raise not_yet(item)
 
 
@@ -255,6 +263,9 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     """A table by its name: the nearest one of WITH, a view, a Python object."""
     if item.module:
         return _of_module(context, item)
+    rows = context.rounds.get(item.name)
+    if rows is not None:
+        return rows()
     local = context.frame.tables.get(item.name)
     if local is not None:
         return take(context, local, item.name)
@@ -300,7 +311,7 @@ def _view(
             span=item.span,
             hint=f"give the new view another name, or read what {item.name} was made of",
         )
-    with context.within(Place(Frame(), home, (*context.opened, key))):
+    with context.within(Place(Frame(), home, (*context.opened, key))), context.hidden_rounds():
         inner = context.bind_query(view.query, ())
     return visible_only(inner, item.span).with_alias(item.name)
 
@@ -333,11 +344,14 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
     if len(call.name) > 1:
         raise no_table_function(context, call, call.name_span or call.span)
     name = call.name[-1].lower()
+    if name == "duckdb":
+        return duckdb_query(context, call)
     if name in READERS:
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
     if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
-        names = [*READERS, "range", "generate_series", *context.declarations.table_functions]
+        own = context.declarations.table_functions
+        names = [*READERS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
@@ -351,7 +365,7 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
             f"the table function {name} cannot be used here",
             code="P402",
             span=call.span,
-            hint="range(..) and the readers can",
+            hint=f"in DuckDB's own words: FROM duckdb($$ FROM {name}(..) $$)",
         )
     binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
     args = tuple(binder.bind(a) for a in call.args if not isinstance(a, ex.NamedArgument))
@@ -444,15 +458,3 @@ def _values(
     columns = tuple(context.names.column(n, t) for n, t in zip(names, types, strict=True))
     visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
     return Scope(lp.Values(columns, tuple(rows)), visible)
-
-
-def unnest_source(
-    context: Context, left: Scope, item: ast.UnnestSource, outer: tuple[Scope, ...]
-) -> Scope:
-    """UNNEST beside a table: one row for each element, the left columns repeated."""
-    binder = ExpressionBinder(context, (left, *outer))
-    items = binder.bind(item.list)
-    column = context.names.column("unnest", element_type(binder, items, item.span))
-    plan = lp.Unnest(left.plan, items, column)
-    visible = (*left.visible, Visible("unnest", column))
-    return replace(left, plan=plan, visible=visible)

@@ -21,10 +21,12 @@ from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_policy import check_policy, error_policy
+from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_select_query import select_query
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
 from zql.logical.bind_table_function import call_table_function
+from zql.logical.bind_unnest import unnest
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.declared import no_table_function, table_function
@@ -113,6 +115,7 @@ class _Binder:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
         context = self.context
         for place, op in enumerate(operators):
+            check_hints(self.context, op)
             done = self.context.attempt(lambda o=op, s=scope: (self.step(s, o),))  # type: ignore[misc]
             after = done[0] if done is not None else self.recovered(scope, op)
             if after is None:
@@ -221,6 +224,7 @@ class _Binder:
     ) -> Scope:
         """As `inner`, among the names that are known already."""
         for op in operators:
+            check_hints(self.context, op)
             after = self.context.attempt(lambda o=op, s=scope: self.operator(s, o, outer))  # type: ignore[misc]
             after = after if after is not None else self.recovered(scope, op)
             self.context.note_gone(scope.names, after.names, op.span)
@@ -240,7 +244,6 @@ class _Binder:
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input, with its ON ERROR. Raises `BindError`."""
         context = self.context
-        check_hints(context, op)
         policy = error_policy(context, scope, op)
         with context.policed(policy):
             after = self.bare_operator(scope, op, outer)
@@ -284,7 +287,7 @@ class _Binder:
             case ast.SetOperation():
                 return operators.set_operation(context, scope, op, outer)
             case ast.Unnest():
-                return operators.unnest(context, scope, op, outer)
+                return unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
             case ast.With():
@@ -305,6 +308,8 @@ class _Binder:
                 return pivot(context, scope, op, outer)
             case ast.Unpivot():
                 return unpivot(context, scope, op)
+            case ast.RecursiveUnion():
+                return recursive_union(context, scope, op, outer)
             case ast.Write() | ast.Tee() | ast.Fork() | ast.Finish() | ast.StoreTable():
                 word = op.span.text.split()[0].upper() if op.span else "this"
                 raise BindError(

@@ -62,6 +62,16 @@ class TypeProblem(Exception):  # noqa: N818 - no error of its own: the binder ma
         self.candidates = candidates
 
 
+class QueryProblem(Exception):  # noqa: N818 - no error of its own: the binder makes one of it
+    """DuckDB refuses a query of the script; `position` is an offset in its characters."""
+
+    def __init__(self, message: str, position: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+        self.hint = hint
+
+
 class Catalog(Protocol):
     """Answers about the world. Every method may raise a `ZqlError` without a span."""
 
@@ -106,6 +116,12 @@ class Catalog(Protocol):
 
     def table_function(self, name: str, args: Sequence[Expr]) -> Schema:
         """The columns of a table function of DuckDB. Raises `TypeProblem`."""
+
+    def query(self, sql: str) -> tuple[str, Schema]:
+        """A query in DuckDB's words as one SELECT without its `;`, and its columns.
+
+        Raises `QueryProblem` for what DuckDB refuses, and for all that is no single SELECT.
+        """
 
     def probe(
         self,

@@ -134,6 +134,12 @@ class Context:
     """What ON ERROR says of the Python calls of the operator that is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
+    only_named: bool = True
+    columns: frozenset[str] | None = None
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
+    """The rows of a RECURSIVE UNION's last round, by the names its step has for them."""
+    python_refused: str = ""
+    """What is being bound, when no Python function can be called in it."""
 
     def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
         """Remembers which names an operator has left out, for those who look for them later."""
@@ -143,8 +149,6 @@ class Context:
     frame: Frame = field(default_factory=Frame)
     opened: tuple[tuple[int, str], ...] = ()
     warnings: list[str] = field(default_factory=list)
-    only_named: bool = True
-    columns: frozenset[str] | None = None
 
     @property
     def place(self) -> Place:
@@ -196,6 +200,46 @@ class Context:
         except ZqlError as error:
             self.errors.append(error)
             return None
+
+    @contextmanager
+    def rounds_of(self, names: Mapping[str, Callable[[], Scope]]) -> Iterator[None]:
+        """While it lasts, these names stand for the rows of the last round."""
+        before = self.rounds
+        self.rounds = {**before, **names}
+        try:
+            yield
+        finally:
+            self.rounds = before
+
+    @contextmanager
+    def hidden_rounds(self) -> Iterator[None]:
+        """While it lasts, no name stands for the rows of a round: a view has its own names."""
+        before = self.rounds
+        self.rounds = {}
+        try:
+            yield
+        finally:
+            self.rounds = before
+
+    @contextmanager
+    def without_python(self, where: str) -> Iterator[None]:
+        """While it lasts, a call of a Python function is an error."""
+        before = self.python_refused
+        self.python_refused = where
+        try:
+            yield
+        finally:
+            self.python_refused = before
+
+    def check_python(self, span: Span | None) -> None:
+        """Raises `BindError` where no Python function can be called."""
+        if self.python_refused:
+            raise BindError(
+                f"a Python function cannot be called in {self.python_refused}",
+                code="P408",
+                span=span,
+                hint="call it before or behind: DuckDB runs this part by itself, row after row",
+            )
 
     def at(self, span: Span | None, action: Callable[[], T], label: str = "") -> T:
         """Runs a question to the catalog; an error without a place gets this one."""

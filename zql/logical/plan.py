@@ -16,7 +16,7 @@ from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
-from zql.tree import Node, node
+from zql.tree import Node, node, walk
 
 
 @node
@@ -122,6 +122,19 @@ class TableFunction(Node):
     args: tuple[Expr, ...]
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
+
+
+@node
+class DuckdbQuery(Node):
+    """`duckdb($$ SELECT .. $$)`: one SELECT in DuckDB's own words, checked by it when bound.
+
+    `sources` are the names DuckDB gives its columns.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @node
@@ -240,6 +253,23 @@ class Join(Node):
 
 
 @node
+class Lateral(Node):
+    """The right side computed for each row of the left, whose columns it sees.
+
+    Kind INNER, LEFT or CROSS, the condition as in `Join`. Order is open.
+    """
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: str
+    condition: Expr | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+@node
 class SetOperation(Node):
     """UNION, INTERSECT, EXCEPT by position; UNION ALL appends and so keeps order."""
 
@@ -247,6 +277,32 @@ class SetOperation(Node):
     inputs: tuple[LogicalPlan, ...]
     columns: tuple[Column, ...]
     all: bool = True
+
+
+@node
+class RecursiveUnion(Node):
+    """The rows of `input`, then those that `step` makes of the last ones, until it makes none.
+
+    Inside of the step `RoundRows` of the same `name` are the rows that the last round added.
+    Without `all` a row that has been there is not added again. Order is open.
+    """
+
+    name: str
+    input: LogicalPlan
+    step: LogicalPlan
+    columns: tuple[Column, ...]
+    all: bool = True
+
+
+@node
+class RoundRows(Node):
+    """The rows that the last round of the `RecursiveUnion` of this name added; `sources` are its
+    columns there, one for each of `columns`.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
 
 
 @node
@@ -466,6 +522,7 @@ LogicalPlan = (
     | SharedRows
     | Shared
     | TableFunction
+    | DuckdbQuery
     | Values
     | Filter
     | Project
@@ -475,7 +532,10 @@ LogicalPlan = (
     | Sort
     | Limit
     | Join
+    | Lateral
     | SetOperation
+    | RecursiveUnion
+    | RoundRows
     | Unnest
     | Apply
     | MapRows
@@ -523,6 +583,12 @@ def with_rows(plan: Query | Program, change: Callable[[Query], Output]) -> Any:
 def limited(plan: Query | Program, count: int) -> Any:
     """A statement that gives rows, and no more than `count` of them."""
     return with_rows(plan, lambda rows: Query(Limit(rows.input, count), rows.names))
+
+
+def open_rounds(plan: Node) -> frozenset[str]:
+    """Names of recursive unions whose last round a plan reads from outside of them."""
+    read = {n.name for n in walk(plan) if isinstance(n, RoundRows)}
+    return frozenset(read - {n.name for n in walk(plan) if isinstance(n, RecursiveUnion)})
 
 
 def example_path(uri: str, format: str) -> str:

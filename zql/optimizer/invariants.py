@@ -26,7 +26,8 @@ def check_columns(plan: lp.LogicalPlan, rule: str, outer: frozenset[str] = froze
                     f"the rule {rule} lost the column {column.name} below {type(plan).__name__}"
                 )
     for below in inputs:
-        check_columns(below, rule, outer)
+        lateral = isinstance(plan, lp.Lateral) and below is plan.right
+        check_columns(below, rule, known if lateral else outer)
     for subquery in _subqueries(plan):
         check_columns(subquery, rule, known)
 
@@ -60,7 +61,7 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
         case lp.MapRows():
             roots = [*(c for _, c in plan.record), *plan.args, *(v for _, v in plan.keywords)]
             roots += [r for _, r in plan.on_error.record] if plan.on_error else []
-        case lp.SetOperation():
+        case lp.SetOperation() | lp.RecursiveUnion():
             roots = []
         case lp.Unnest():
             roots = [plan.list]

@@ -99,4 +99,4 @@ def _unnamed(group: Group) -> Node:
 
 
 def _is_bound_to_its_place(group: Group) -> bool:
-    return is_volatile(group) or bool(free_columns(group))
+    return is_volatile(group) or bool(free_columns(group) or lp.open_rounds(group))

@@ -124,6 +124,13 @@ class _Splitter:
                     return _Tasks(below.source, (*below.steps, step), plan.columns)
                 own = self.subqueries(plan, inline=True)
                 return _Native(lp.with_input(own, below.plan))
+            case lp.Lateral():
+                left, right = self.native(plan.left), _map_deep(plan.right, self)
+                joined = replace(plan, left=left, right=right)
+                return _Native(self.subqueries(joined, inline=True))
+            case lp.RecursiveUnion():
+                rounds = _map_deep(plan.step, self)
+                return _Native(replace(plan, input=self.native(plan.input), step=rounds))
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))

@@ -105,6 +105,11 @@ class _Renderer:
         select = self.select(plan)
         return select.source if _is_bare(select) else self.wrapped(select).source
 
+    def in_order(self, plan: lp.LogicalPlan) -> str:
+        """A plan as a branch of a UNION, which has no ORDER BY or LIMIT of its own."""
+        names = ", ".join(quote_identifier(c.name) for c in plan.columns)
+        return f"SELECT {names}\nFROM {self.relation(plan)}"
+
     def assigns(self, assigns: tuple[lp.Assign, ...]) -> tuple[str, ...]:
         return tuple(self.assign(a) for a in assigns)
 
@@ -152,6 +157,16 @@ def _(p: lp.TableFunction, r: _Renderer) -> _Select:
         for s, c in zip(p.sources, p.columns, strict=True)
     )
     return _Select(f"{p.name}({args})", p.columns, items, level=_SELECT)
+
+
+@_select.register
+def _(p: lp.DuckdbQuery, _r: _Renderer) -> _Select:
+    items = tuple(
+        f"{quote_identifier(s)} AS {quote_identifier(c.name)}"
+        for s, c in zip(p.sources, p.columns, strict=True)
+    )
+    # The line break ends a comment in its last line.
+    return _Select(f"(\n{p.sql}\n)", p.columns, items, level=_SELECT)
 
 
 @_select.register
@@ -258,6 +273,38 @@ def _(p: lp.Join, r: _Renderer) -> _Select:
         source += f"\nON {r.sql(p.condition)}"
     items = tuple(quote_identifier(c.name) for c in p.columns)
     return _Select(source=source, columns=p.columns, items=items, level=_FROM)
+
+
+@_select.register
+def _(p: lp.Lateral, r: _Renderer) -> _Select:
+    source = f"{r.relation(p.left)}\n{_JOINS[p.kind]} LATERAL {r.wrapped(r.select(p.right)).source}"
+    if p.condition is not None:
+        source += f"\nON {r.sql(p.condition)}"
+    items = tuple(quote_identifier(c.name) for c in p.columns)
+    return _Select(source=source, columns=p.columns, items=items, level=_FROM)
+
+
+@_select.register
+def _(p: lp.RecursiveUnion, r: _Renderer) -> _Select:
+    name = quote_identifier(p.name)
+    names = ", ".join(quote_identifier(c.name) for c in p.columns)
+    word = "UNION ALL" if p.all else "UNION"
+    text = (
+        f"WITH RECURSIVE {name}({names}) AS (\n{r.in_order(p.input)}\n{word}\n{r.in_order(p.step)}"
+        f"\n)\nSELECT {names}\nFROM {name}"
+    )
+    return _Select(source=f"(\n{text}\n)", columns=p.columns)
+
+
+@_select.register
+def _(p: lp.RoundRows, r: _Renderer) -> _Select:
+    if p in r.sources:
+        return _Select(source=r.sources[p], columns=p.columns)
+    items = tuple(
+        f"{quote_identifier(s)} AS {quote_identifier(c.name)}"
+        for s, c in zip(p.sources, p.columns, strict=True)
+    )
+    return _Select(quote_identifier(p.name), p.columns, items, level=_SELECT)
 
 
 @_select.register

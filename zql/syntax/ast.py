@@ -105,9 +105,11 @@ class SelectSource(Syntax):
 
 @node
 class UnnestSource(Syntax):
-    """`UNNEST(list)` as a FROM item."""
+    """`UNNEST(list) [WITH OFFSET|ORDINALITY AS i]` as a FROM item; an alias stands between."""
 
     list: Expr
+    position: Identifier | None = None
+    one_based: bool = False
 
 
 @node

@@ -129,11 +129,13 @@ def _unary(node: ex.Unary, of: Texts) -> Doc:
 @renders(ex.Binary)
 def _binary(node: ex.Binary, of: Texts) -> Doc:
     own = level(node)
-    # A query breaks between its parentheses.
-    gap = " " if isinstance(node.right, ex.Subquery) and node.right.operand is None else LINE
-    operator = (gap, f"{node.op} ", of(node.right, own - 1))
+    operator = (LINE, f"{node.op} ", of(node.right, own - 1))
     if own == COMPARISON or level(node.left) != own:
-        return of.chain(node, of(node.left, own - 1 if own == COMPARISON else own), operator)
+        left = of(node.left, own - 1 if own == COMPARISON else own)
+        if isinstance(node.right, ex.Subquery) and node.right.operand is None:
+            # It breaks between its parentheses.
+            return (left, f" {node.op} ", of(node.right, own - 1))
+        return of.chain(node, left, operator)
     first, rest = of.links(node.left, own)
     return of.chain(node, first, (rest, operator))
 

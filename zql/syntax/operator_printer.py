@@ -6,7 +6,7 @@ from zql.expr import expression as ex
 from zql.syntax import ast
 from zql.syntax.layout import LINE, Doc, block, group, indent, join
 from zql.syntax.names import identifier_text
-from zql.syntax.query_printer import hinted, join_parts, pipes
+from zql.syntax.query_printer import hinted, join_parts, pipes, position
 from zql.syntax.texts import (
     SYMBOL,
     Texts,
@@ -101,10 +101,7 @@ def _as_operator(node: ast.As, _: Texts) -> Doc:
 @renders(ast.Unnest)
 def _unnest(node: ast.Unnest, of: Texts) -> Doc:
     word = ("LEFT " if node.outer else "", hinted("UNNEST", node, of), " ")
-    doc: Doc = (word, of(node.list), as_alias(node.alias))
-    if node.position is None:
-        return doc
-    return (doc, f" WITH {'ORDINALITY' if node.one_based else 'OFFSET'}{as_alias(node.position)}")
+    return (word, of(node.list), as_alias(node.alias), position(node))
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -151,7 +148,7 @@ def _limit(node: ast.Limit, of: Texts) -> Doc:
 
 @renders(ast.TableSample)
 def _table_sample(node: ast.TableSample, of: Texts) -> Doc:
-    return ("TABLESAMPLE ", of(node.sample))
+    return (hinted("TABLESAMPLE", node, of), " ", of(node.sample))
 
 
 def _into_shards(shards: ex.Expr | None, of: Texts) -> Doc:
@@ -173,7 +170,7 @@ def _distribute(node: ast.Distribute, of: Texts) -> Doc:
 
 @renders(ast.Assert)
 def _assert(node: ast.Assert, of: Texts) -> Doc:
-    return clause("ASSERT", of.list((node.condition, *node.payload)))
+    return clause(hinted("ASSERT", node, of), of.list((node.condition, *node.payload)))
 
 
 # ---- other tables ------------------------------------------------------------------------------
@@ -203,8 +200,8 @@ def _behind(words: Doc, blocks: list[Doc]) -> Doc:
 
 @renders(ast.RecursiveUnion)
 def _recursive_union(node: ast.RecursiveUnion, of: Texts) -> Doc:
-    words = f"RECURSIVE UNION{_all(node.all)}{' BY NAME' if node.by_name else ''} "
-    return (words, block("(", of(node.step), ")"), as_alias(node.alias))
+    words = (hinted(f"RECURSIVE UNION{_all(node.all)}", node, of), " BY NAME" * node.by_name)
+    return (words, " ", block("(", of(node.step), ")"), as_alias(node.alias))
 
 
 @renders(ast.With)
@@ -286,12 +283,14 @@ def _partition_by(node: ast.PartitionBy, of: Texts) -> Doc:
 @renders(ast.Switch)
 def _switch(node: ast.Switch, of: Texts) -> Doc:
     branches = [_branch("WHEN", when, pipe, of) for when, pipe in node.branches]
-    return group("SWITCH", indent(LINE, join(LINE, [*branches, *_otherwise(node, of)])))
+    return group(
+        hinted("SWITCH", node, of), indent(LINE, join(LINE, [*branches, *_otherwise(node, of)]))
+    )
 
 
 @renders(ast.If)
 def _if(node: ast.If, of: Texts) -> Doc:
-    words = ["IF", *["ELSEIF"] * (len(node.branches) - 1)]
+    words = [hinted("IF", node, of), *["ELSEIF"] * (len(node.branches) - 1)]
     branches = [
         _branch(word, when, pipe, of)
         for word, (when, pipe) in zip(words, node.branches, strict=True)
@@ -299,8 +298,8 @@ def _if(node: ast.If, of: Texts) -> Doc:
     return join(LINE, [*branches, *_otherwise(node, of)])
 
 
-def _branch(word: str, condition: ex.Expr, pipe: ast.Subpipe, of: Texts) -> Doc:
-    return (f"{word} ", of(condition), " THEN ", _subpipe(pipe, of))
+def _branch(word: Doc, condition: ex.Expr, pipe: ast.Subpipe, of: Texts) -> Doc:
+    return (word, " ", of(condition), " THEN ", _subpipe(pipe, of))
 
 
 def _otherwise(node: ast.Switch | ast.If, of: Texts) -> list[Doc]:
@@ -309,12 +308,13 @@ def _otherwise(node: ast.Switch | ast.If, of: Texts) -> list[Doc]:
 
 @renders(ast.Tee)
 def _tee(node: ast.Tee, of: Texts) -> Doc:
-    return _behind("TEE", [_subpipe(pipe, of) for pipe in node.pipes]) if node.pipes else "TEE"
+    word = hinted("TEE", node, of)
+    return _behind(word, [_subpipe(pipe, of) for pipe in node.pipes]) if node.pipes else word
 
 
 @renders(ast.Fork)
 def _fork(node: ast.Fork, of: Texts) -> Doc:
-    return _behind("FORK", [_subpipe(pipe, of) for pipe in node.pipes])
+    return _behind(hinted("FORK", node, of), [_subpipe(pipe, of) for pipe in node.pipes])
 
 
 @renders(ast.DescribeRows)
@@ -323,8 +323,8 @@ def _describe_rows(_node: ast.DescribeRows, _: Texts) -> Doc:
 
 
 @renders(ast.Finish)
-def _finish(_node: ast.Finish, _: Texts) -> Doc:
-    return "FINISH"
+def _finish(node: ast.Finish, of: Texts) -> Doc:
+    return hinted("FINISH", node, of)
 
 
 @renders(ast.Pivot)
@@ -336,7 +336,7 @@ def _pivot(node: ast.Pivot, of: Texts) -> Doc:
 
 @renders(ast.Unpivot)
 def _unpivot(node: ast.Unpivot, of: Texts) -> Doc:
-    words = "UNPIVOT INCLUDE NULLS " if node.include_nulls else "UNPIVOT "
+    words = (hinted("UNPIVOT", node, of), " INCLUDE NULLS " if node.include_nulls else " ")
     values = (f"FOR {any_name(node.name)} IN ", block("(", of.list(node.columns), ")"))
     columns = block("(", (any_name(node.value), LINE, values), ")")
     return (words, columns, as_alias(node.alias))

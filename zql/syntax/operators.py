@@ -205,7 +205,7 @@ class OperatorActions(FromActions):
         right: ast.FromItem,
         condition: Condition,
     ) -> ast.Join:
-        kind, natural, on, using = join_parts(words, condition)
+        kind, natural, on, using = join_parts(words, right, condition)
         return ast.Join(right, kind, on, using, natural, hints=hints, span=span)
 
     def set_operation(
@@ -236,16 +236,6 @@ class OperatorActions(FromActions):
     ) -> ast.Unnest:
         name, one_based = position or (None, False)
         return ast.Unnest(items, alias, True, name, one_based, hints=hints, span=span)
-
-    def position_offset(
-        self, span: Span, name: ast.Identifier | None
-    ) -> tuple[ast.Identifier, bool]:
-        return name or ast.Identifier("offset", span=span), False
-
-    def position_ordinality(
-        self, span: Span, name: ast.Identifier | None
-    ) -> tuple[ast.Identifier, bool]:
-        return name or ast.Identifier("ordinality", span=span), True
 
     def function_name(self, span: Span, *parts: ast.Identifier) -> FunctionName:
         return FunctionName(tuple(part.text for part in parts), span)
@@ -328,13 +318,14 @@ class OperatorActions(FromActions):
         self,
         span: Span,
         words: str,
+        hints: Hints,
         by_name: bool,
         step: ast.Query,
         alias: ast.Identifier | None,
     ) -> ast.RecursiveUnion:
         rest = words.partition(" ")[2]
         every = rest == "ALL" if rest else None
-        return ast.RecursiveUnion(step, every, by_name, alias, span=span)
+        return ast.RecursiveUnion(step, every, by_name, alias, hints=hints, span=span)
 
     def pivot(
         self,
@@ -350,13 +341,14 @@ class OperatorActions(FromActions):
     def unpivot(
         self,
         span: Span,
+        hints: Hints,
         include_nulls: bool,
         value: ast.Identifier,
         name: ast.Identifier,
         columns: tuple[ast.UnpivotColumn, ...],
         alias: ast.Identifier | None,
     ) -> ast.Unpivot:
-        return ast.Unpivot(value, name, columns, include_nulls, alias, span=span)
+        return ast.Unpivot(value, name, columns, include_nulls, alias, hints=hints, span=span)
 
     def unpivot_column(
         self, span: Span, column: ex.Name, label: ast.Identifier | None = None
@@ -366,8 +358,8 @@ class OperatorActions(FromActions):
     def unpivot_column_text(self, span: Span, column: ex.Name, token: Token) -> ast.UnpivotColumn:
         return ast.UnpivotColumn(column, string_value(token.text), span=span)
 
-    def tablesample(self, span: Span, sample: ast.Sample) -> ast.TableSample:
-        return ast.TableSample(sample, span=span)
+    def tablesample(self, span: Span, hints: Hints, sample: ast.Sample) -> ast.TableSample:
+        return ast.TableSample(sample, hints=hints, span=span)
 
     def shuffle(
         self,
@@ -397,25 +389,30 @@ class OperatorActions(FromActions):
         return ast.PartitionBy(keys, pipe, hints=hints, span=span)
 
     def switch(
-        self, span: Span, branches: tuple[Branch, ...], otherwise: ast.Subpipe | None
+        self,
+        span: Span,
+        hints: Hints,
+        branches: tuple[Branch, ...],
+        otherwise: ast.Subpipe | None,
     ) -> ast.Switch:
-        return ast.Switch(branches, otherwise, span=span)
+        return ast.Switch(branches, otherwise, hints=hints, span=span)
 
     def if_(
         self,
         span: Span,
+        hints: Hints,
         condition: ex.Expr,
         pipe: ast.Subpipe,
         more: tuple[Branch, ...],
         otherwise: ast.Subpipe | None,
     ) -> ast.If:
-        return ast.If(((condition, pipe), *more), otherwise, span=span)
+        return ast.If(((condition, pipe), *more), otherwise, hints=hints, span=span)
 
-    def tee(self, span: Span, pipes: tuple[ast.Subpipe, ...] = ()) -> ast.Tee:
-        return ast.Tee(pipes, span=span)
+    def tee(self, span: Span, hints: Hints, pipes: tuple[ast.Subpipe, ...] = ()) -> ast.Tee:
+        return ast.Tee(pipes, hints=hints, span=span)
 
-    def fork(self, span: Span, pipes: tuple[ast.Subpipe, ...]) -> ast.Fork:
-        return ast.Fork(pipes, span=span)
+    def fork(self, span: Span, hints: Hints, pipes: tuple[ast.Subpipe, ...]) -> ast.Fork:
+        return ast.Fork(pipes, hints=hints, span=span)
 
     def with_(self, span: Span, common: tuple[ast.CommonQuery, ...]) -> ast.With:
         return ast.With(common, span=span)
@@ -431,14 +428,14 @@ class OperatorActions(FromActions):
         args = plain_arguments(function, Arguments(arguments))
         return ast.CallTable(function, args, alias, hints=hints, span=span)
 
-    def assert_(self, span: Span, exprs: tuple[ex.Expr, ...]) -> ast.Assert:
-        return ast.Assert(exprs[0], exprs[1:], span=span)
+    def assert_(self, span: Span, hints: Hints, exprs: tuple[ex.Expr, ...]) -> ast.Assert:
+        return ast.Assert(exprs[0], exprs[1:], hints=hints, span=span)
 
     def describe_operator(self, span: Span) -> ast.DescribeRows:
         return ast.DescribeRows(span=span)
 
-    def finish(self, span: Span) -> ast.Finish:
-        return ast.Finish(span=span)
+    def finish(self, span: Span, hints: Hints) -> ast.Finish:
+        return ast.Finish(hints=hints, span=span)
 
     def create_table_operator(
         self, span: Span, replace: bool, name: ast.Identifier

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.errors import ParseError
 from zql.expr import expression as ex
 from zql.source import Span
@@ -77,6 +79,31 @@ class FromActions(ExpressionActions):
     ) -> ast.Aliased:
         return ast.Aliased(item, alias, columns, span=span)
 
+    def position_offset(
+        self, span: Span, name: ast.Identifier | None
+    ) -> tuple[ast.Identifier, bool]:
+        return name or ast.Identifier("offset", span=span), False
+
+    def position_ordinality(
+        self, span: Span, name: ast.Identifier | None
+    ) -> tuple[ast.Identifier, bool]:
+        return name or ast.Identifier("ordinality", span=span), True
+
+    def positioned(
+        self, span: Span, item: ast.FromItem, position: tuple[ast.Identifier, bool]
+    ) -> ast.FromItem:
+        name, one_based = position
+        source = item.item if isinstance(item, ast.Aliased) else item
+        if not isinstance(source, ast.UnnestSource):
+            raise ParseError(
+                "WITH OFFSET and WITH ORDINALITY count the elements of UNNEST(list)",
+                code="S122",
+                span=name.span or span,
+                hint="|> EXTEND row_number() OVER () AS i numbers rows",
+            )
+        counted = replace(source, position=name, one_based=one_based)
+        return replace(item, item=counted, span=span) if isinstance(item, ast.Aliased) else counted
+
     def sample(
         self,
         span: Span,
@@ -123,7 +150,7 @@ class FromActions(ExpressionActions):
         right: ast.FromItem,
         condition: Condition,
     ) -> ast.Joined:
-        kind, natural, on, using = join_parts(words, condition)
+        kind, natural, on, using = join_parts(words, right, condition)
         return ast.Joined(left, right, kind, on, using, natural, hints, span=span)
 
     def option(self, span: Span, name: ast.Identifier, value: ex.Expr) -> ast.Option:
@@ -131,7 +158,7 @@ class FromActions(ExpressionActions):
 
 
 def join_parts(
-    words: Token, condition: Condition
+    words: Token, right: ast.FromItem, condition: Condition
 ) -> tuple[str, bool, ex.Expr | None, tuple[ast.Identifier, ...]]:
     """Kind, NATURAL, ON and USING; what kind needs which condition is checked here."""
     parts = [word for word in words.text.split() if word not in ("JOIN", "OUTER")]
@@ -143,7 +170,7 @@ def join_parts(
             code="S122",
             span=words.span,
         )
-    if not natural and kind != "CROSS" and condition is None:
+    if not natural and kind != "CROSS" and condition is None and not _is_lateral(right):
         raise ParseError(
             "JOIN needs ON or USING",
             code="S122",
@@ -153,3 +180,10 @@ def join_parts(
     on = condition[1] if condition and isinstance(condition[1], ex.Expr) else None
     using = condition[1] if condition and isinstance(condition[1], tuple) else ()
     return kind, natural, on, using
+
+
+def _is_lateral(item: ast.FromItem) -> bool:
+    """Whether a right side takes its rows from the left one, and so needs no condition."""
+    while isinstance(item, ast.Aliased | ast.Sampled):
+        item = item.item
+    return isinstance(item, ast.LateralSource | ast.UnnestSource)

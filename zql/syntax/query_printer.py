@@ -132,7 +132,14 @@ def _query_source(node: ast.QuerySource, of: Texts) -> Doc:
 
 @renders(ast.UnnestSource)
 def _unnest_source(node: ast.UnnestSource, of: Texts) -> Doc:
-    return block("UNNEST(", of(node.list), ")")
+    return (block("UNNEST(", of(node.list), ")"), position(node))
+
+
+def position(node: ast.Unnest | ast.UnnestSource) -> str:
+    """The column that counts the elements of UNNEST."""
+    if node.position is None:
+        return ""
+    return f" WITH {'ORDINALITY' if node.one_based else 'OFFSET'}{as_alias(node.position)}"
 
 
 @renders(ast.ValuesSource)
@@ -143,7 +150,10 @@ def _values_source(node: ast.ValuesSource, of: Texts) -> Doc:
 
 @renders(ast.Aliased)
 def _aliased(node: ast.Aliased, of: Texts) -> Doc:
-    return (_operand(node.item, of), as_alias(node.alias), names(node.columns))
+    alias = (as_alias(node.alias), names(node.columns))
+    if isinstance(node.item, ast.UnnestSource):
+        return (block("UNNEST(", of(node.item.list), ")"), alias, position(node.item))
+    return (_operand(node.item, of), alias)
 
 
 def _operand(item: ast.FromItem, of: Texts) -> Doc:

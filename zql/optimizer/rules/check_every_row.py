@@ -52,7 +52,7 @@ def _below(plan: lp.LogicalPlan, some: bool) -> bool:
         case lp.Check():
             # Behind another check that is kept, every row is asked for.
             return False if some else some
-        case lp.Filter() | lp.Limit() | lp.Join() | lp.Query():
+        case lp.Filter() | lp.Limit() | lp.Join() | lp.Lateral() | lp.RecursiveUnion() | lp.Query():
             return True
         case lp.SetOperation():
             return some or not (plan.kind == "UNION" and plan.all)

@@ -114,7 +114,7 @@ class _Rule:
 def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
     """Whether an operator looks at the order of its input, or passes it on to one that does."""
     match plan:
-        case lp.Sort() | lp.Distinct() | lp.Join():
+        case lp.Sort() | lp.Distinct() | lp.Join() | lp.Lateral() | lp.RecursiveUnion():
             return False
         case lp.Limit() | lp.DistinctOn() | lp.Write() | lp.Query():
             return True

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.optimizer.facts import columns_of, is_volatile
+from zql.optimizer.facts import columns_of, free_columns, is_volatile
 from zql.tree import Node, map_children, walk
 
 Wanted = frozenset[str]
@@ -22,7 +22,7 @@ def prune_columns(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     return _prune(plan, frozenset(c.name for c in plan.columns))
 
 
-def _prune(  # noqa: C901 - one case for each operator
+def _prune(  # noqa: C901, PLR0912 - one case for each operator
     plan: lp.LogicalPlan, wanted: Wanted
 ) -> lp.LogicalPlan:
     match plan:
@@ -52,8 +52,12 @@ def _prune(  # noqa: C901 - one case for each operator
             return _aggregate(plan, wanted)
         case lp.Join():
             return _join(plan, wanted)
+        case lp.Lateral():
+            return _lateral(plan, wanted)
         case lp.SetOperation():
             return _set_operation(plan, wanted)
+        case lp.RecursiveUnion():
+            return _recursive_union(plan)
         case lp.Finish(counter=counter) if counter:
             return _with_input(plan, frozenset())
         case lp.Distinct() | lp.Write() | lp.Query() | lp.Finish() | lp.Store() | lp.Common():
@@ -65,7 +69,15 @@ def _prune(  # noqa: C901 - one case for each operator
             return _program(plan)
         case lp.Shared() | lp.SharedRows():
             return plan  # of stages, where nothing is pruned any more
-        case lp.Values() | lp.TableFunction() | lp.StageResult() | lp.BatchInput() | lp.Rejects():
+        case (
+            lp.Values()
+            | lp.TableFunction()
+            | lp.DuckdbQuery()
+            | lp.StageResult()
+            | lp.BatchInput()
+            | lp.RoundRows()
+            | lp.Rejects()
+        ):
             return plan
 
 
@@ -180,6 +192,27 @@ def _join(plan: lp.Join, wanted: Wanted) -> lp.LogicalPlan:
     if left is plan.left and right is plan.right:
         return plan
     return replace(plan, left=left, right=right)
+
+
+def _lateral(plan: lp.Lateral, wanted: Wanted) -> lp.LogicalPlan:
+    """The right side looks at columns of the left one, which nothing above it may use."""
+    if plan.condition is not None:
+        wanted |= columns_of(plan.condition)
+    right = _prune(plan.right, wanted)
+    left = _prune(plan.left, wanted | free_columns(right))
+    plan = _subqueries(plan)  # type: ignore[assignment]
+    if left is plan.left and right is plan.right:
+        return plan
+    return replace(plan, left=left, right=right)
+
+
+def _recursive_union(plan: lp.RecursiveUnion) -> lp.LogicalPlan:
+    """Each round makes all the columns: the next one may look at them."""
+    given = _branch(plan.input, list(plan.input.columns))
+    step = _branch(plan.step, list(plan.step.columns))
+    if given is plan.input and step is plan.step:
+        return plan
+    return replace(plan, input=given, step=step)
 
 
 def _set_operation(plan: lp.SetOperation, wanted: Wanted) -> lp.LogicalPlan:

@@ -71,6 +71,9 @@ def _may_pass(part: ex.Expr, input: lp.LogicalPlan) -> bool:
                 and not has_subquery(part)
                 and _join_side(used, input) is not None
             )
+        case lp.Lateral():
+            left = used <= output_names(input.left)
+            return left and not may_fail(part) and not has_subquery(part)
         case lp.SetOperation():
             same = all(
                 [c.type for c in i.columns] == [c.type for c in input.columns] for i in input.inputs
@@ -109,6 +112,8 @@ def _below(predicate: ex.Expr, input: lp.LogicalPlan) -> lp.LogicalPlan:
                 else:
                     right = lp.Filter(right, part)
             return replace(input, left=left, right=right)
+        case lp.Lateral():
+            return replace(input, left=lp.Filter(input.left, predicate))
         case lp.SetOperation():
             return replace(
                 input, inputs=tuple(_in_branch(predicate, input, i) for i in input.inputs)
