@@ -147,3 +147,33 @@ def picky_rows(row: dict) -> Iterator[Value]:
 def misfit_rows(row: dict) -> Iterator[Value]:
     yield {"value": row["id"]}
     yield {"value": "x" if row["id"] == 2 else -row["id"]}
+
+
+class Lexicon:
+    def __init__(self, size: int, names: list[str]) -> None:
+        self.places = {name: place for place, name in enumerate(names)}
+        self.size = size
+
+
+def lexicon(size: int, names: list[str] = ("Ada", "Bob")) -> Lexicon:
+    return Lexicon(size, list(names))
+
+
+def known(name: str, lexicon: Lexicon) -> bool:
+    return name in lexicon.places
+
+
+def place_of(name: str, lexicon: Lexicon) -> int | None:
+    return lexicon.places.get(name)
+
+
+def size_of(lexicon):
+    return lexicon.size
+
+
+def with_place(row: dict, lexicon):
+    return {"id": row["id"], "place": lexicon.places.get(row["name"])}
+
+
+def number_of(number: int, lexicon: Lexicon) -> int:
+    return list(lexicon.places.values())[number - 1] + lexicon.size

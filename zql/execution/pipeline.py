@@ -23,7 +23,7 @@ from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources, casts
 from zql.execution.udf import ORDINAL, Caller
-from zql.expr.expression import Column, Expr
+from zql.expr.expression import Column, Expr, SharedObject
 from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import Apply, BatchInput, LogicalPlan, MapRows, Scan
@@ -63,6 +63,7 @@ class Pipeline:
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
         self.bytes_spilled = 0
+        self.shared: Mapping[str, Any] = {}
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -273,7 +274,9 @@ class Pipeline:
             yield batch.slice(start, rows)
 
     def _constant(self, expr: Expr) -> tuple[Any, Kind]:
-        """The value of a constant argument, and its type."""
+        """The value of a constant argument, and its type; a shared object has none that counts."""
+        if isinstance(expr, SharedObject):
+            return self.shared[expr.key], Kind("VARCHAR")
         with self._engine.cursor() as cursor:
             sql = f"SELECT {expression_sql(expr)} AS x"
             kind = parse(cursor.describe(sql)[0][1])

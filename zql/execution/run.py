@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
     from zql.execution.report import RunReport, StageReport
+    from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
+    from zql.expr.expression import SharedObject
     from zql.storage.format import WrittenFile
 
 
@@ -49,6 +52,11 @@ class Host(Protocol):
 
     @property
     def tables(self) -> StoredTables: ...
+
+    @property
+    def shared(self) -> SharedObjects: ...
+
+    def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]: ...
 
     def take_retries(self) -> int: ...
 
@@ -202,8 +210,10 @@ class Run:
         from zql.execution import tasks
         from zql.execution.rejects import RejectWatch
         from zql.execution.report import StageReport, summed
+        from zql.execution.shared import objects_of
 
         began = time.perf_counter()
+        shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
         kept = any(policy.facts for policy in policies_of(stage))
         rejects = self.folder("rejects") if kept else ""
@@ -212,8 +222,11 @@ class Run:
         )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
         if small and not self.plan.writes:
-            done = tasks.run_here(specs, self.host.engine, watch)
+            given = self.host.shared.here(shared)
+            done = tasks.run_here(specs, self.host.engine, watch, given)
         else:
+            folders = self.host.shared_folders(shared)
+            specs = [replace(spec, shared=folders) for spec in specs]
             done = tasks.run_in_workers(specs, self.host.pool(), watch)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from zql.execution.places import placing
 from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
+from zql.execution.shared import Stored
 from zql.execution.sources import Input, casts, registered_stream
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
@@ -46,6 +47,7 @@ class TaskSpec:
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
     `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
+    `shared` has the folders of shared objects by key.
     """
 
     id: int
@@ -58,6 +60,7 @@ class TaskSpec:
     cwd: str = "."
     limit: int | None = None
     rejects: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,16 @@ class TaskResult:
     failure: Failure | None = None
 
 
-def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> TaskResult:
-    """Does one task on an engine; never raises."""
+def run_task(
+    spec: TaskSpec,
+    engine: Engine,
+    catch: Catch = BaseException,
+    shared: Mapping[str, Any] | None = None,
+) -> TaskResult:
+    """Does one task on an engine; never raises.
+
+    `shared` are the objects themselves, when this is the process that made them.
+    """
     began = time.perf_counter()
     try:
         os.chdir(spec.cwd)
@@ -114,6 +125,7 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             count_input=True,
         )
         pipeline.keep_rejects(spec.rejects)
+        pipeline.shared = Stored(spec.shared) if shared is None else shared
         with pipeline:
             file = _written(pipeline, spec)
             rejected = pipeline.rejected()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
@@ -73,15 +73,19 @@ def specs(
     ]
 
 
-def run_here(specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch) -> list[TaskResult]:
+def run_here(
+    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Mapping[str, Any]
+) -> list[TaskResult]:
     """Does tasks in this process, one after the other, until enough rows are there.
 
-    Raises the error of the first that fails. Ctrl-C reaches the functions themselves.
+    `shared` objects are handed to the functions as they are. Raises the error of the first that
+    fails. Ctrl-C reaches the functions themselves.
     """
     found: list[TaskResult] = []
     with loader.no_bytecode():
         for spec in specs:
-            result = run_task(spec, engine, catch=(Exception, SystemExit, GeneratorExit))
+            catch = (Exception, SystemExit, GeneratorExit)
+            result = run_task(spec, engine, catch, shared)
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)

@@ -13,7 +13,7 @@ from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
 from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_source import (
     constant_value,
@@ -406,7 +406,7 @@ def _result_fields(
             hint=f"write |> FLATMAP {'.'.join(op.function)}",
         )
     if function.fields is None and not function.returns:
-        args, keywords = arguments
+        args, keywords, shared = without_shared(*arguments)
         exprs = (tuple(c for _, c in record) or args) + tuple(v for _, v in keywords)
         types = ExpressionBinder(context, (scope,)).types(exprs)
         if UNKNOWN in types:
@@ -417,7 +417,7 @@ def _result_fields(
         )
         plan = lp.Project(scope.plan, assigns)
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
-        function = context.at(op.span, lambda: context.probe(function, plan, names, keys))
+        function = context.at(op.span, lambda: context.probe(function, plan, names, keys, shared))
     if function.fields is None:
         if op.kind == "FLATMAP" and function.returns.endswith("[]"):
             return Schema((Field("value", function.returns.removesuffix("[]")),))

@@ -19,7 +19,7 @@ from zql.errors import (
 from zql.expr.expression import Array, Expr, Literal, Struct
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.catalog import Catalog, ObjectTable, TypeProblem
+from zql.logical.catalog import NOTHING, Catalog, ObjectTable, Shared, TypeProblem
 from zql.logical.scope import Names, Scope
 from zql.source import Span
 from zql.syntax import ast
@@ -258,6 +258,7 @@ class Context:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        shared: Shared = (),
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of a plan."""
         commons = {common.number: common for common in self.commons}
@@ -269,11 +270,18 @@ class Context:
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
         tolerant = self.policy is not None
-        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords, tolerant)
+        seen = rewrite_up(plan if plan.columns else _rows_alone(plan), inline)
+        return self.catalog.probe(function, seen, record, keywords, tolerant, shared)
 
     def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
         """Types of bound expressions; `TypeProblem` passes through."""
         return self.catalog.types(exprs) if exprs else ()
+
+
+def _rows_alone(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """For calls that take nothing of the rows: as many rows as those of a projection's input."""
+    below = plan.input if isinstance(plan, lp.Project) else plan
+    return lp.Project(below, (lp.Assign(NOTHING, Literal(True)),))
 
 
 def type_error(problem: TypeProblem, span: Span | None) -> BindError:

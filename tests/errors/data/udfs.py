@@ -56,7 +56,3 @@ def record(row):
 
 def none(row: dict) -> Person:
     return None
-
-
-def fails_record(row: dict) -> dict:
-    return {"name": fails(row["name"])}

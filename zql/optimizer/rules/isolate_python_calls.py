@@ -392,7 +392,9 @@ def _apply(
     extra: dict[ex.Expr, ex.Column] = {}
 
     def as_column(expr: ex.Expr, wanted: str, type_: str = "") -> ex.Expr:
-        if isinstance(expr, ex.Literal) or (isinstance(expr, ex.Column) and expr in plan.columns):
+        if isinstance(expr, ex.Literal | ex.SharedObject) or (
+            isinstance(expr, ex.Column) and expr in plan.columns
+        ):
             return expr
         if expr not in extra:
             extra[expr] = names.column(wanted, type_ or _shown_type(expr))
