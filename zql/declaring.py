@@ -8,9 +8,9 @@ from typing import Any
 
 from zql.errors import BindError
 from zql.logical.bind_shared import shared_object
-from zql.logical.bind_source import constant_value
 from zql.logical.binder import bind, check_declaration
 from zql.logical.catalog import Catalog
+from zql.logical.constants import constant_value
 from zql.logical.context import Context, Declarations
 from zql.parameters import declare
 from zql.syntax import ast

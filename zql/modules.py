@@ -132,14 +132,14 @@ def _check(statement: ast.Statement) -> None:
     if not isinstance(statement, _DECLARES):
         raise BindError(
             "a module holds declarations only",
-            code="P414",
+            code="P416",
             span=statement.span,
             hint="CREATE TEMP VIEW gives a query a name",
         )
     if isinstance(statement, ast.Declare) and statement.default is None:
         raise BindError(
             f"${statement.name.text} of a module needs a DEFAULT: nobody gives it a value",
-            code="P414",
+            code="P416",
             span=statement.span,
         )
 
@@ -176,4 +176,4 @@ def _note(error: ZqlError, span: Span | None) -> None:
 
 
 def _no_setting(name: str, _value: Any) -> NoReturn:
-    raise BindError(f"a module cannot set {name}", code="P414")
+    raise BindError(f"a module cannot set {name}", code="P416")

@@ -12,8 +12,8 @@ from zql.execution.wording import with_type_names
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
-from zql.logical.bind_source import no_python
 from zql.logical.catalog import Catalog, TypeProblem
+from zql.logical.constants import no_python
 from zql.logical.context import Context, Declarations, constant
 from zql.logical.conversion import kind_of
 from zql.logical.scope import Scope

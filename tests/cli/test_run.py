@@ -123,6 +123,17 @@ def test_a_file_has_the_format_of_its_suffix(zql, tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
+def test_rows_of_show_go_into_a_file_and_warnings_to_stderr(zql, tmp_path):
+    zql("-c", "SHOW SETTINGS |> WHERE name = 'retries' |> SELECT name", "-o", "s.csv")
+    assert (tmp_path / "s.csv").read_text() == "name\nretries\n"
+    body = "FROM t |> EXTEND 1 AS k |> SELECT k AS v"
+    done = zql(
+        "-c", f"CREATE TEMP TABLE FUNCTION f(t TABLE, k EXPR) AS {body}; FROM f(range(1), 2)"
+    )
+    assert done.stdout == '{"v":2}\n'
+    assert done.stderr.startswith('warning: f: "k" is a parameter and a column made at 1:')
+
+
 def test_binary_and_packed_files(zql, tmp_path):
     rows = [{"n": 1, "s": "a", "l": [1, 2]}, {"n": 2, "s": None, "l": []}]
     zql("-c", ROWS, "-o", "o.parquet")

@@ -153,16 +153,16 @@ def write_into(scripts: Sequence[Script], path: str, format: str) -> list[Script
 
 def _ends(source: Source) -> list[int]:
     """Where the queries without a WRITE end."""
-    from zql.syntax.ast import QueryStatement, Write
+    from zql.syntax.ast import QueryStatement, Show, Write
     from zql.syntax.parser import parse_script
 
-    return [
-        statement.span.end
-        for statement in parse_script(source).statements
-        if isinstance(statement, QueryStatement)
-        and statement.span
-        and not any(isinstance(op, Write) for op in statement.query.operators[-1:])
-    ]
+    ends = []
+    for statement in parse_script(source).statements:
+        if isinstance(statement, QueryStatement | Show) and statement.span:
+            of = statement if isinstance(statement, Show) else statement.query
+            if not isinstance(of.operators[-1] if of.operators else None, Write):
+                ends.append(statement.span.end)
+    return ends
 
 
 class _Counted:

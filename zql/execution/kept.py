@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zql.tree import node
@@ -117,6 +118,23 @@ def table(files: Sequence[KeptFile]) -> pa.Table | None:
 
     tables = [_mapped(file) for file in files if file.rows]
     return pa.concat_tables(tables) if tables else None
+
+
+def bounds(rows: pa.Table | None, count: int, shard: str | None) -> list[int]:
+    """Where each of `count` shards begins, and the last one ends.
+
+    `shard` is the column by which the rows are sorted and that says which shard each is of; without
+    it all shards get the same number of rows, or one more.
+    """
+    import pyarrow.compute as pc
+
+    if rows is None or not rows.num_rows:
+        return [0] * (count + 1)
+    if shard is None:
+        return [rows.num_rows * number // count for number in range(count + 1)]
+    found = pc.value_counts(rows.column(shard)).to_pylist()
+    sizes = {item["values"]: item["counts"] for item in found}
+    return list(accumulate((sizes.get(number, 0) for number in range(count)), initial=0))
 
 
 def part_table(part: Part) -> pa.Table:

@@ -164,24 +164,28 @@ class NativeStage:
             return concurrently(calls, threads, self.interrupt)
 
     def write_cuts(
-        self, outputs: Sequence[FileOutput], files: Sequence[KeptFile]
+        self,
+        outputs: Sequence[FileOutput],
+        files: Sequence[KeptFile],
+        shard: Column | None = None,
     ) -> list[KeptFile]:
-        """Kept rows in files of equal numbers of rows, several at a time."""
+        """Kept rows in files by their `shard`, or of equal numbers of rows; several at a time."""
         whole = kept.table(files)
-        rows = 0 if whole is None else whole.num_rows
         count = len(outputs)
+        bounds = kept.bounds(whole, count, None if shard is None else shard.name)
+        columns = tuple(c for c in self.columns if c != shard)
 
         def write(number: int) -> KeptFile:
-            start, stop = rows * number // count, rows * (number + 1) // count
+            start, stop = bounds[number], bounds[number + 1]
             part = None if whole is None else whole.slice(start, stop - start)
             with ExitStack() as stack:
                 engine, sources = self.connection(stack)
-                relation = sources.registered(part, self.columns)
+                relation = sources.registered(part, columns)
                 output = outputs[number]
                 self._running.add(engine)
                 try:
                     return write_file(
-                        engine, f"FROM {relation}", self.columns, output, output.path(number)
+                        engine, f"FROM {relation}", columns, output, output.path(number)
                     )
                 finally:
                     self._running.discard(engine)

@@ -198,15 +198,18 @@ class Caller:
 
         if call.kind != "MAP" and len(call.names) == 1:
             values = [v if _is_record(v) else {call.names[0]: v} for v in values]
-        types = [kinds.parse(c.type) for c in call.columns]
+        types = [kinds.parse(c.type) for c in call.made]
         try:
             columns = records_to_arrow(values, call.names, types)
         except Misfit as misfit:
             raise _record_misfit(call, misfit, values[misfit.row], parents[misfit.row]) from None
-        names = [c.name for c in call.columns]
-        if ORDINAL in batch.schema.names:
-            columns.append(batch.column(ORDINAL).take(pa.array(parents, pa.int64())))
-            names.append(ORDINAL)
+        names = [c.name for c in call.made]
+        beside = [c.name for c in call.carried]
+        beside += [ORDINAL] if ORDINAL in batch.schema.names else []
+        if beside:
+            rows = pa.array(parents, pa.int64())
+            columns += [batch.column(name).take(rows) for name in beside]
+            names += beside
         return pa.RecordBatch.from_arrays(columns, names)
 
     def _fitting(
@@ -351,7 +354,7 @@ def _record_misfit(call: MapRows, misfit: Misfit, record: Any, row: int) -> Call
     message = f"gave {show(misfit.value)}, which does not fit: {misfit.why}"
     if record is None:
         return CallError("R711", call.function.name, row, "gave None, where MAP takes one record")
-    fields = tuple((n, kinds.parse(c.type)) for n, c in zip(call.names, call.columns, strict=True))
+    fields = tuple((n, kinds.parse(c.type)) for n, c in zip(call.names, call.made, strict=True))
     found = wider(Kind("STRUCT", fields), record)
     hint = "return None or values of the columns' types"
     if found is not None:

@@ -114,7 +114,7 @@ class WriteRun:
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
-        types = (column.type for column in columns_of(stage))
+        types = (c.type for c in columns_of(stage) if c != self._sink.shard)
         self._columns = list(zip(self._sink.names, types, strict=True))
         try:
             python = is_python(stage)
@@ -240,7 +240,7 @@ class WriteRun:
         return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
 
     def _cut(self, stage: Stage, shards: int) -> Waiting:
-        """All rows kept, then cut into shards of equal numbers of rows."""
+        """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
         kept = self._publisher.kept(shards)
         if len(kept) == shards:
             return _waiting([], list(kept.values()))
@@ -250,7 +250,7 @@ class WriteRun:
         paths = [self._target.path(first + number, shards) for number in range(shards)]
         outputs = [self._output(path) for path in paths]
         with self._run.native(reading(stage)) as native:
-            files = native.write_cuts(outputs, self._run.results[stage.id])
+            files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         self._run.report(stage, shards, rows, began, native, size)
         return _waiting(list(zip(paths, files, strict=True)))

@@ -140,7 +140,7 @@ def sql_label(step: RunSql) -> str:
 
 def _calls(call: lp.Apply | lp.MapRows) -> list[Document]:
     if isinstance(call, lp.MapRows):
-        columns = zip(call.names, call.columns, strict=True)
+        columns = zip(call.names, call.made, strict=True)
         return [
             {
                 "operator": call.kind,

@@ -78,7 +78,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
         case lp.MapRows():
             return "MapRows " + python_lines(plan)[0]
         case lp.Write():
-            return f"Write {plan.uri} ({plan.format}): {', '.join(plan.names)}"
+            shards = dict(plan.options).get("shards")
+            shown = f", {shards} shards" if shards else ""
+            by = f" by {plan.shard.name}" if plan.shard is not None else ""
+            return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
         case lp.Check():
@@ -157,7 +160,7 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
         else:
             given = ", ".join(expression_text(a) for a in call.args)
         named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
-        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.columns, strict=True))
+        made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
         policy = _policy(call.on_error)
         return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []

@@ -139,7 +139,8 @@ def sink_line(stage: Stage) -> str:
             return f"Result: {', '.join(names)}"
         case WriteFiles() as sink:
             options = "".join(f", {name} {value}" for name, value in sink.options)
-            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options})"
+            by = f" by {sink.shard.name}" if sink.shard is not None else ""
+            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options}{by})"
             return f"{head}: {', '.join(sink.names)}"
         case Drop(counter=counter):
             return f"Drop the rows, count them as {counter}" if counter else "Drop the rows"

@@ -13,7 +13,8 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_operator import common_type_of
-from zql.logical.bind_source import constant_value, visible_only
+from zql.logical.bind_source import visible_only
+from zql.logical.constants import constant_value
 from zql.logical.context import Context, Given
 from zql.logical.scope import Scope, Visible
 from zql.source import Span

@@ -24,6 +24,7 @@ from zql.logical.conversion import kind_of
 from zql.logical.declared import sql_function
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
+from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
 from zql.source import Span
 from zql.syntax.printer import expression_name
 from zql.tree import Node, map_children, walk
@@ -338,6 +339,8 @@ class ExpressionBinder:
         declared = sql_function(self.context.declarations, call.name)
         if declared is not None:
             return expand(self, call, *declared)
+        if name.lower() == STABLE_HASH:
+            return self.stable_hash(call)
         facts = self.context.catalog.function(name.lower())
         if facts is None and not self.is_special(name):
             raise self.unknown_function(call, name)
@@ -374,6 +377,18 @@ class ExpressionBinder:
         better = _COMPENSATED[call.name[-1].lower()]
         return replace(call, name=(better,)) if type_ in ("DOUBLE", "FLOAT") else call
 
+    def stable_hash(self, call: ex.Call) -> ex.Expr:
+        """The call in DuckDB's functions."""
+        value, seed = map(self.bind, arguments(call))
+        type_, seed_type = self.types((value, seed))
+        if kind_of(seed_type) != "integer" and seed_type != UNKNOWN:
+            raise BindError(
+                f"the seed of {STABLE_HASH} is a whole number, not {seed_type}",
+                code="T303",
+                span=seed.span or call.span,
+            )
+        return hash_of(value, type_, seed, call.span)
+
     @staticmethod
     def is_special(name: str) -> bool:
         """Functions that DuckDB's grammar knows and its catalog does not list."""
@@ -397,6 +412,7 @@ class ExpressionBinder:
         homes = [alias for alias, functions in modules.items() if name in functions]
         declarations = self.context.declarations
         names = [
+            STABLE_HASH,
             *self.context.catalog.function_names(),
             *declarations.functions,
             *declarations.sql_functions,
@@ -425,7 +441,8 @@ class ExpressionBinder:
                     f'"{call.name[0]}" is an imported module and a column',
                     code="N204",
                     span=call.name_span or call.span,
-                    hint="import the module under another name: IMPORT .. AS ..",
+                    hint="import the module under another name: "
+                    f"IMPORT {'MODULE' if script is not None else 'PYTHON'} .. AS ..",
                 )
             return found()
         try:

@@ -15,15 +15,11 @@ from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
 from zql.logical.bind_select import first_aggregate
-from zql.logical.bind_source import (
-    constant_value,
-    named,
-    option_place,
-    unique,
-    visible_only,
-)
+from zql.logical.bind_shards import dealt, shards_option
+from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
 from zql.logical.common_types import clash, common_type
+from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
@@ -316,7 +312,16 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     _no_failing_arguments(policy, (*args, *(v for _, v in keywords)), op)
     plan, args, keywords = _computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
-        plan, op.kind, function, record, args, keywords, columns, fields.names, policy, op.span
+        plan,
+        op.kind,
+        function,
+        record,
+        args,
+        keywords,
+        columns,
+        fields.names,
+        on_error=policy,
+        span=op.span,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
 
@@ -464,12 +469,16 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
             )
         options[option.name.lower()] = constant_value(context, option.value)
     spans = {o.name.lower(): o.span for o in op.options}
-    target: WriteTarget = _checked_target(context, uri, options, spans, op)
+    asked = shards_option(scope, uri, options, spans)
+    if scope.shards is not None:
+        spans.setdefault("shards", scope.shards.span)
+    target: WriteTarget = _checked_target(context, uri, asked, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
     check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
+    plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
-        inner.plan, uri, target.format, inner.names, target.mode, target.options, op.span
+        plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
     )
 
 

@@ -15,9 +15,9 @@ from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate_item
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window
-from zql.logical.bind_source import no_python
 from zql.logical.catalog import TypeProblem
 from zql.logical.common_types import common_type
+from zql.logical.constants import no_python
 from zql.logical.context import Context, unknown
 from zql.logical.conversion import kind_of
 from zql.logical.scope import Scope, Visible, matching

@@ -9,7 +9,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
-from zql.logical.bind_source import constant_value
+from zql.logical.constants import constant_value
 from zql.logical.context import Context, unknown
 from zql.logical.plan import Values
 from zql.logical.scope import Scope

@@ -14,14 +14,15 @@ from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_lateral import WITHOUT_PYTHON
+from zql.logical.bind_sample import sample
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import elements_of, from_unnest
 from zql.logical.catalog import FileTable, TypeProblem
+from zql.logical.constants import constant_value, no_python
 from zql.logical.context import (
     Context,
     Declarations,
     Frame,
-    Given,
     Place,
     not_yet,
     type_error,
@@ -32,7 +33,6 @@ from zql.logical.instances import take
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import walk
 
 READERS = {
     "read_json": "read_json",
@@ -100,7 +100,9 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
         case ast.LateralSource():
             with context.without_python(WITHOUT_PYTHON):
                 return visible_only(context.bind_query(item.query, outer), item.span)
-        case ast.SelectSource() | ast.Sampled() | ast.UnnestSource():
+        case ast.Sampled():
+            return sample(context, bind_item(context, item.item, outer), item.sample, outer)
+        case ast.SelectSource() | ast.UnnestSource():
             raise not_yet(item)
 
 
@@ -130,18 +132,6 @@ def visible_only(scope: Scope, span: Span | None) -> Scope:
     if columns != plan.columns:
         plan = lp.Project(plan, tuple(lp.Assign(c, c) for c in columns))
     return Scope(plan, tuple(replace(v, origin="") for v in scope.visible))
-
-
-def no_python(expr: ex.Expr, where: str) -> None:
-    """Raises `BindError` for a Python call where there are no rows to call it for."""
-    for found in walk(expr):
-        if isinstance(found, ex.PythonCall):
-            raise BindError(
-                f"a Python function cannot stand in {where}",
-                code="P407",
-                span=found.span or expr.span,
-                hint="|> EXTEND or |> SELECT calls it for each row",
-            )
 
 
 def named(scope: Scope, span: Span | None) -> None:
@@ -311,7 +301,7 @@ def _view(
             span=item.span,
             hint=f"give the new view another name, or read what {item.name} was made of",
         )
-    with context.within(Place(Frame(), home, (*context.opened, key))), context.hidden_rounds():
+    with context.within(Place(Frame(), home, (*context.opened, key))):
         inner = context.bind_query(view.query, ())
     return visible_only(inner, item.span).with_alias(item.name)
 
@@ -413,27 +403,6 @@ def option_place(
     found = [n for n in options if n.lower() in quoted]
     found += [n for n, value in options.items() if isinstance(value, str) and value in quoted]
     return spans.get(found[0]) if found else None
-
-
-def constant_value(context: Context, expr: ex.Expr) -> Any:
-    """The Python value of a constant expression, as options and hints have them."""
-    if isinstance(expr, ex.Name) and len(expr.parts) == 1:
-        argument = context.frame.arguments.get(expr.parts[0])
-        if not isinstance(argument, Given):
-            return expr.parts[0]
-        expr = argument.value
-    if isinstance(expr, ex.Parameter):
-        expr = ExpressionBinder(context, ()).parameter(expr)
-    if isinstance(expr, ex.Literal) and not expr.type:
-        return expr.value
-    if isinstance(expr, ex.Array | ex.Row):
-        return tuple(constant_value(context, i) for i in expr.items)
-    if isinstance(expr, ex.Struct):
-        return {k: constant_value(context, v) for k, v in expr.entries}
-    binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
-    bound = expr if isinstance(expr, ex.Literal) else binder.bind(expr)
-    no_python(bound, "a constant")
-    return context.at(expr.span, lambda: context.catalog.evaluate(bound))
 
 
 def _values(

@@ -19,11 +19,14 @@ from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
+from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_policy import check_policy, error_policy
 from zql.logical.bind_recursion import recursive_union
+from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
 from zql.logical.bind_select_query import select_query
+from zql.logical.bind_shards import distribute, keep_shards, shuffle
 from zql.logical.bind_source import bind_item, bind_items, named, unique, visible_only
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import unnest
@@ -243,17 +246,15 @@ class _Binder:
 
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input, with its ON ERROR. Raises `BindError`."""
-        context = self.context
-        policy = error_policy(context, scope, op)
-        with context.policed(policy):
-            after = self.bare_operator(scope, op, outer)
+        policy = error_policy(self.context, scope, op)
+        with self.context.policed(policy):
+            after = self.bound(scope, op, outer)
         if policy is not None:
-            check_policy(context, after, op, policy)
-        return after
+            check_policy(self.context, after, op, policy)
+        return keep_shards(scope, after)
 
-    def bare_operator(  # noqa: C901, PLR0912 - one case for each operator
-        self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]
-    ) -> Scope:
+    def bound(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """What an operator makes of its input, whatever was said of shards."""
         context = self.context
         match op:
             case ast.Where():
@@ -290,6 +291,21 @@ class _Binder:
                 return unnest(context, scope, op, outer)
             case ast.MapRows():
                 return operators.map_rows(context, scope, op, outer)
+            case _:
+                return self.arranged(scope, op, outer)
+
+    def arranged(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
+        """Operators that choose and deal out rows, or hold pipelines."""
+        context = self.context
+        match op:
+            case ast.TableSample():
+                return sample(context, scope, op.sample, outer)
+            case ast.Shuffle():
+                return shuffle(context, scope, op)
+            case ast.Distribute():
+                return distribute(context, scope, op, outer)
+            case ast.PartitionBy():
+                return partition_by(context, scope, op, outer, self.operator)
             case ast.With():
                 with_tables(context, op.common, outer)
                 return scope

@@ -91,6 +91,7 @@ class Place:
     frame: Frame
     declarations: Declarations
     opened: tuple[tuple[int, str], ...]
+    rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,33 +135,32 @@ class Context:
     """What ON ERROR says of the Python calls of the operator that is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
-    only_named: bool = True
-    columns: frozenset[str] | None = None
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
     """The rows of a RECURSIVE UNION's last round, by the names its step has for them."""
     python_refused: str = ""
     """What is being bound, when no Python function can be called in it."""
+    frame: Frame = field(default_factory=Frame)
+    opened: tuple[tuple[int, str], ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    only_named: bool = True
+    columns: frozenset[str] | None = None
 
     def note_gone(self, before: Sequence[str], after: Sequence[str], span: Span | None) -> None:
         """Remembers which names an operator has left out, for those who look for them later."""
         if span is not None:
             self.gone.update(dict.fromkeys(set(before) - set(after), span))
 
-    frame: Frame = field(default_factory=Frame)
-    opened: tuple[tuple[int, str], ...] = ()
-    warnings: list[str] = field(default_factory=list)
-
     @property
     def place(self) -> Place:
         """Where binding is now."""
-        return Place(self.frame, self.declarations, self.opened)
+        return Place(self.frame, self.declarations, self.opened, self.rounds)
 
     @contextmanager
     def within(self, place: Place) -> Iterator[None]:
         """Binds another text, whose names mean other things; afterwards all is as before."""
         before, columns = self.place, self.columns
         self.frame, self.declarations, self.opened = place.frame, place.declarations, place.opened
-        self.columns = None
+        self.rounds, self.columns = place.rounds, None
         try:
             yield
         finally:
@@ -169,7 +169,7 @@ class Context:
                 before.declarations,
                 before.opened,
             )
-            self.columns = columns
+            self.rounds, self.columns = before.rounds, columns
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
@@ -206,16 +206,6 @@ class Context:
         """While it lasts, these names stand for the rows of the last round."""
         before = self.rounds
         self.rounds = {**before, **names}
-        try:
-            yield
-        finally:
-            self.rounds = before
-
-    @contextmanager
-    def hidden_rounds(self) -> Iterator[None]:
-        """While it lasts, no name stands for the rows of a round: a view has its own names."""
-        before = self.rounds
-        self.rounds = {}
         try:
             yield
         finally:

@@ -16,6 +16,7 @@ _KINDS = {
     "FLOAT": "float",
     "DOUBLE": "float",
     "DECIMAL": "float",
+    "UINTEGER": "integer",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
 }
 

@@ -26,7 +26,10 @@ def take(context: Context, table: LocalTable, name: str) -> Scope:
 def copied(names: Names, scope: Scope) -> Scope:
     """The same rows in a plan that shares no column with the first one."""
     renamed: dict[str, str] = {}
+    rounds: dict[str, str] = {}
     for node in walk(scope.plan):
+        if isinstance(node, lp.RecursiveUnion):
+            rounds[node.name] = names.fresh(node.name)
         if isinstance(node, lp.LogicalPlan):
             for column in node.columns:
                 if column.name not in renamed:
@@ -38,6 +41,11 @@ def copied(names: Names, scope: Scope) -> Scope:
         if isinstance(node, lp.CommonRows):
             # Its columns are those of the rows that are computed once, and keep their names.
             return cast("N", lp.Project(node, tuple(lp.Assign(visit(c), c) for c in node.columns)))
+        if isinstance(node, lp.RoundRows | lp.RecursiveUnion) and node.name in rounds:
+            node = replace(node, name=rounds[node.name])
+        if isinstance(node, lp.RoundRows):
+            sources = tuple(renamed.get(s, s) for s in node.sources)
+            node = replace(node, sources=sources)
         changed: N = map_children(node, visit)
         return changed
 

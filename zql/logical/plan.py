@@ -368,7 +368,9 @@ class MapRows(Node):
     """`MAP` and `FLATMAP`: records in, records out; the result replaces the row.
 
     The function gets a dict of `record` (user's name, column) pairs, or `args` in its place. The
-    records it gives have the keys `names`, one for each of `columns`; `kind` is MAP or FLATMAP.
+    records it gives have the keys `names`, one for each of `made`; `kind` is MAP or FLATMAP.
+    `carried` are columns of the input that go beside, with the value of the row that each record
+    came from.
     """
 
     input: LogicalPlan
@@ -377,10 +379,15 @@ class MapRows(Node):
     record: tuple[tuple[str, Column], ...]
     args: tuple[Expr, ...]
     keywords: tuple[tuple[str, Expr], ...]
-    columns: tuple[Column, ...]
+    made: tuple[Column, ...]
     names: tuple[str, ...]
     on_error: ErrorPolicy | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    carried: tuple[Column, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.made + self.carried
 
     @property
     def on_every_row(self) -> bool:
@@ -398,7 +405,11 @@ class Rejects(Node):
 
 @node
 class Write(Node):
-    """Rows to files. `names` are the users' names of the input's columns, in order."""
+    """Rows to files. `names` are the users' names of the columns, in order.
+
+    `shard` is one more column of the input, which is not written: the number of the file that the
+    row goes to, by which the input is sorted. Then `options` have the number of `shards`.
+    """
 
     input: LogicalPlan
     uri: str
@@ -407,10 +418,11 @@ class Write(Node):
     mode: str = "error"
     options: tuple[tuple[str, object], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    shard: Column | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
+        return tuple(c for c in self.input.columns if c != self.shard)
 
 
 @node

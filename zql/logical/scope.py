@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from zql.expr.expression import Column
 from zql.logical.plan import LogicalPlan
+from zql.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,18 @@ class Visible:
 
 
 @dataclass(frozen=True, slots=True)
+class Shards:
+    """What SHUFFLE or DISTRIBUTE says to the WRITE behind: how many files, and which rows go where.
+
+    A row goes to the shard `number` modulo the count; without such a column all get as many rows.
+    """
+
+    count: int | None
+    number: Column | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The columns and aliases in reach, and the plan that gives them.
 
@@ -39,6 +52,7 @@ class Scope:
     aliases: tuple[tuple[str, tuple[Visible, ...]], ...] = ()
     virtual: tuple[Visible, ...] = ()
     carried: tuple[str, ...] = ()
+    shards: Shards | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,10 +85,12 @@ class Scope:
         return replace(self, plan=plan)
 
     def kept_columns(self) -> tuple[Column, ...]:
-        """Every column that a name can still reach, visible or through an alias."""
+        """Every column that a name can still reach, or the WRITE that divides rows into shards."""
         wanted = {v.column.name for v in (*self.visible, *self.virtual)} | set(self.carried)
         for _, columns in self.aliases:
             wanted.update(v.column.name for v in columns)
+        if self.shards is not None and self.shards.number is not None:
+            wanted.add(self.shards.number.name)
         return tuple(c for c in self.plan.columns if c.name in wanted)
 
 

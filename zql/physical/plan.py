@@ -6,6 +6,7 @@ a stage without one is a single DuckDB statement with all threads.
 
 from __future__ import annotations
 
+from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import Apply, LogicalPlan, MapRows, Scan, StageResult
 from zql.tree import Node, node, walk
@@ -45,13 +46,18 @@ class Collect(Node):
 
 @node
 class WriteFiles(Node):
-    """The rows go to files; `names` are the users' names of the columns."""
+    """The rows go to files; `names` are the users' names of the columns.
+
+    The `shard` column, if there is one, has none: it says which file a row goes to, and the rows
+    come sorted by it.
+    """
 
     uri: str
     format: str
     names: tuple[str, ...]
     mode: str = "error"
     options: tuple[tuple[str, object], ...] = ()
+    shard: Column | None = None
 
 
 @node

@@ -60,7 +60,9 @@ def split(plan: lp.Root) -> PhysicalPlan:
 def _sink(plan: lp.Output) -> Sink:
     match plan:
         case lp.Write():
-            return WriteFiles(plan.uri, plan.format, plan.names, plan.mode, plan.options)
+            return WriteFiles(
+                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
+            )
         case lp.Query():
             return Collect(plan.names)
         case lp.Finish():

@@ -123,7 +123,7 @@ def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
         case lp.Aggregate():
             return any(_is_ordered_aggregate(n) for n in _own(plan))
         case lp.Project() | lp.Filter():
-            return seen or any(_goes_by_place(n) for n in _own(plan))
+            return seen or any(_goes_by_place(n) or _is_place(n) for n in _own(plan))
         case _:
             return seen
 
@@ -160,17 +160,24 @@ def _mixes(node: Node) -> bool:
         return True
     if not isinstance(node, ex.Call) or node.window is None:
         return False
+    return not _is_place(node)
+
+
+def _is_place(node: Node) -> bool:
+    """Whether it is `row_number() OVER ()`, which DuckDB makes of the rows as they come."""
+    if not isinstance(node, ex.Call) or node.window is None:
+        return False
     plain = not node.window.partition and not node.window.order
-    return not (plain and node.name[-1].lower() == "row_number")
+    return plain and node.name[-1].lower() == "row_number"
 
 
 def _goes_by_place(node: Node) -> bool:
     """Whether it is a window without ORDER BY whose value depends on the order of the rows."""
     if not isinstance(node, ex.Call) or node.window is None or node.window.order:
         return False
-    name = node.name[-1].lower()
-    if name == "row_number" and not node.window.partition:
+    if _is_place(node):
         return False
+    name = node.name[-1].lower()
     return name in _ORDERED_WINDOWS or name in _FRAMED_WINDOWS
 
 

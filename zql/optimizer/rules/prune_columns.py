@@ -35,7 +35,7 @@ def _prune(  # noqa: C901, PLR0912 - one case for each operator
         case lp.Apply():
             return _apply(plan, wanted)
         case lp.MapRows():
-            return _map_rows(plan)
+            return _map_rows(plan, wanted)
         case lp.Filter():
             return _with_input(plan, wanted | columns_of(plan.predicate))
         case lp.Sort():
@@ -163,17 +163,19 @@ def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
     return _with_input(pruned, (wanted - made) | _used(kept))
 
 
-def _map_rows(plan: lp.MapRows) -> lp.LogicalPlan:
+def _map_rows(plan: lp.MapRows, wanted: Wanted) -> lp.LogicalPlan:
     record = plan.record
     if plan.function.reads is not None:
         # An empty record would be no record: the function is still handed a dict.
         record = tuple((n, c) for n, c in record if n in plan.function.reads) or record[:1]
-    pruned = plan if record == plan.record else replace(plan, record=record)
-    wanted = frozenset(c.name for _, c in record)
-    kept = frozenset(c.name for _, c in plan.on_error.record) if plan.on_error else frozenset()
-    return _with_input(
-        pruned, wanted | _used(plan.args) | _used(value for _, value in plan.keywords) | kept
-    )
+    carried = tuple(c for c in plan.carried if c.name in wanted)
+    pruned = plan
+    if (record, carried) != (plan.record, plan.carried):
+        pruned = replace(plan, record=record, carried=carried)
+    used = _used(carried) | _used(plan.args) | _used(value for _, value in plan.keywords)
+    if plan.on_error is not None:
+        used |= frozenset(c.name for _, c in plan.on_error.record)
+    return _with_input(pruned, used | frozenset(c.name for _, c in record))
 
 
 def _aggregate(plan: lp.Aggregate, wanted: Wanted) -> lp.LogicalPlan:
