@@ -111,7 +111,7 @@ def test_golden_plans_of_rules_have_their_rule():
     written = {path.stem for path in (ROOT / "tests/plans").glob("*.test")}
     operators = set(re.findall(r"ast\.(\w+)\(\)", text("zql/logical/binder.py")))
     names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in operators}
-    others = {"from", "describe", "explain", "map", "as", "select_query", "hints"}
+    others = {"from", "describe", "explain", "map", "as", "select_query", "hints", "on_error"}
     assert written - names - others <= RULES | ALL_RULES
 
 

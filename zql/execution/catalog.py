@@ -18,6 +18,7 @@ from zql.logical.catalog import (
     FunctionFacts,
     ObjectTable,
     QueryProblem,
+    Shared,
     TypeProblem,
     WriteTarget,
 )
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from zql.storage.dataset import Dataset
 
 Finder = Callable[[str], object | None]
-Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
+Prober = Callable[
+    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], bool, Shared], PythonFunction
+]
 
 
 Columns = tuple[tuple[str, DataType], ...]
@@ -246,6 +249,8 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> PythonFunction:
         if self._probe is None:
             raise BindError(
@@ -253,7 +258,7 @@ class EngineCatalog:
                 code="T319",
                 hint="annotate the function, or write RETURNS",
             )
-        return self._probe(function, plan, record, keywords)
+        return self._probe(function, plan, record, keywords, tolerant, shared)
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target
@@ -347,11 +352,13 @@ def _plan_sql(plan: Node) -> str:
 
 
 def _without_python(expr: ex.Expr) -> ex.Expr:
-    """Python calls replaced by NULLs of their types, which DuckDB can look at."""
+    """Python calls replaced by NULLs of their types, which DuckDB can look at; objects by NULLs."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, ex.PythonCall):
             return ex.Cast(ex.Literal(None), node.type)
+        if isinstance(node, ex.SharedObject):
+            return ex.Literal(None)
         return map_children(node, visit)
 
     return visit(expr)  # type: ignore[return-value]
