@@ -21,16 +21,18 @@ def score(text: str) -> float:
     return min(1.0, len(set(text.split())) / 40)
 """,
     "minhash.py": """
-import hashlib
+import zlib
 
 
 def bands(text: str, bands: int, rows: int) -> list[int]:
     words = set(text.split())
-    found = []
-    for band in range(bands):
-        least = min(hashlib.md5(f"{band} {word}".encode()).hexdigest() for word in words)
-        found.append(int(least[:12], 16))
-    return found
+
+    def smallest(place: int) -> int:
+        return min(zlib.crc32(f"{place} {word}".encode()) for word in words)
+
+    signature = [smallest(place) for place in range(bands * rows)]
+    cuts = [signature[i : i + rows] for i in range(0, len(signature), rows)]
+    return [zlib.crc32(repr(cut).encode()) for cut in cuts]
 """,
     "tok.py": """
 class Tokenizer:
