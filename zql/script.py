@@ -597,7 +597,7 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
 
 def describe(plan: lp.Root) -> str:
     """Names and types of a query's columns, a line each; several outputs one after the other."""
-    outputs = (o for o in lp.outputs_of(plan) if not isinstance(o, lp.Finish))
+    outputs = (o for o in lp.main_outputs(plan) if not isinstance(o, lp.Finish))
     return "\n\n".join(_described(output) for output in outputs)
 
 

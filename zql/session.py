@@ -18,6 +18,7 @@ from zql.errors import (
 from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
+from zql.execution.shared import SharedObjects
 from zql.execution.stored import StoredTables
 from zql.explain.explanation import (
     FORMATS,
@@ -31,9 +32,10 @@ from zql.explain.explanation import (
     trace,
 )
 from zql.explain.notes import notes_of
-from zql.expr.functions import PythonFunction
+from zql.expr.expression import SharedObject
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.catalog import ProbeWay
+from zql.logical.catalog import ProbeWay, Shared
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
@@ -48,6 +50,7 @@ from zql.source import Source
 from zql.syntax import ast
 from zql.syntax.parser import parse_script
 from zql.syntax.printer import print_statement
+from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -88,6 +91,7 @@ class Session:
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
         self._tables = StoredTables()
+        self._shared = SharedObjects()
         self._described: dict[str, Columns] = {}
         self._engine: Engine | None = None
         self._runner: Runner | None = None
@@ -139,6 +143,17 @@ class Session:
         self.declarations.functions[name or found.name] = found
         return found
 
+    def share(self, name: str, value: object) -> None:
+        """Makes any object an argument `$name` of Python functions in this session's queries.
+
+        It is stored once for all workers, and each loads it when it first needs it; arrays in it
+        stay mapped to the file. `DECLARE name SHARED DEFAULT module.factory(..)` does it in a
+        script.
+        """
+        key = f"{name}-{os.urandom(8).hex()}"
+        self._shared.put(key, value)
+        self.declarations.parameters[name] = SharedObject(name, key)
+
     def tables(self) -> list[str]:
         """Names that FROM knows: views and objects."""
         return [
@@ -160,6 +175,7 @@ class Session:
         for name in self._tables.tables:
             self.declarations.tables.pop(name, None)
         self._tables.close()
+        self._shared.close()
 
     def _stop(self) -> None:
         self._described.clear()
@@ -187,7 +203,9 @@ class Session:
         if self._runner is None:
             from zql.execution.runner import Runner
 
-            self._runner = Runner(self.settings, self._objects, self.engine(), self._tables)
+            self._runner = Runner(
+                self.settings, self._objects, self.engine(), self._tables, self._shared
+            )
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -412,10 +430,27 @@ class Session:
         plan: lp.LogicalPlan,
         record: Any,
         keywords: Any,
+        tolerant: bool,
+        shared: Shared,
         way: ProbeWay,
     ) -> PythonFunction:
-        limited = lp.Query(lp.Limit(plan, 100), tuple(c.name for c in plan.columns))
-        return self.runner().probe(function, self.compile(limited).stages, record, keywords, way)
+        limited = lp.Query(lp.Limit(_lenient(plan), 100), tuple(c.name for c in plan.columns))
+        stages = self.compile(limited).stages
+        return self.runner().probe(
+            function, stages, record, keywords, way, tolerant=tolerant, shared=shared
+        )
+
+
+def _lenient(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The plan for a look at a few rows: none is kept as a reject, and any number may fail."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, ErrorPolicy):
+            return node
+        return replace(node, most_rows=None, most_percent=None, record=(), facts=())
+
+    lenient: lp.LogicalPlan = rewrite_up(plan, visit)
+    return lenient
 
 
 ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})

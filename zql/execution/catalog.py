@@ -20,6 +20,7 @@ from zql.logical.catalog import (
     ObjectTable,
     ProbeWay,
     QueryProblem,
+    Shared,
     TypeProblem,
     WriteTarget,
 )
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 Finder = Callable[[str], object | None]
 Prober = Callable[
-    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], ProbeWay], PythonFunction
+    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], bool, Shared, ProbeWay],
+    PythonFunction,
 ]
 
 
@@ -197,6 +199,12 @@ class EngineCatalog:
                 f"SELECT _made.* FROM {typed_rows(used.values())} AS _row, LATERAL ({sql}) AS _made"
             )
         columns = self._columns_of(sql)
+        # DuckDB gives no row for a file that is not there: a slip would go unseen.
+        looks = name in ("read_text", "read_blob") and not used
+        if looks and not self._engine().rows(f"SELECT count(*) FROM glob({inner})")[0][0]:
+            from zql.storage.listing import not_found
+
+            raise not_found(inner.strip("'"))
         return Schema(tuple(Field(n, t) for n, t in columns))
 
     def query(self, sql: str) -> tuple[str, Schema]:
@@ -244,6 +252,8 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
         way: ProbeWay = IN_EXPRESSION,
     ) -> PythonFunction:
         if self._probe is None:
@@ -252,7 +262,7 @@ class EngineCatalog:
                 code="T319",
                 hint="annotate the function, or write RETURNS",
             )
-        return self._probe(function, plan, record, keywords, way)
+        return self._probe(function, plan, record, keywords, tolerant, shared, way)
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target
@@ -346,11 +356,13 @@ def _plan_sql(plan: Node) -> str:
 
 
 def _without_python(expr: ex.Expr) -> ex.Expr:
-    """Python calls replaced by NULLs of their types, which DuckDB can look at."""
+    """Python calls replaced by NULLs of their types, which DuckDB can look at; objects by NULLs."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, ex.PythonCall):
             return ex.Cast(ex.Literal(None), node.type)
+        if isinstance(node, ex.SharedObject):
+            return ex.Literal(None)
         return map_children(node, visit)
 
     return visit(expr)  # type: ignore[return-value]

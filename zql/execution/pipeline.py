@@ -21,13 +21,15 @@ from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.profile import profile_of, rows_scanned
+from zql.execution.rejects import Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
 from zql.execution.udf import ORDINAL, Caller
-from zql.expr.expression import Column, Expr
+from zql.expr.expression import Column, Expr, SharedObject
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import (
     Apply,
@@ -39,7 +41,7 @@ from zql.logical.plan import (
     Scan,
 )
 from zql.physical.exchange import exchange
-from zql.physical.plan import CallPython, RunSql, Stage, Step
+from zql.physical.plan import CallPython, RunSql, Stage, Step, policies_in
 from zql.physical.sql import render
 from zql.storage.format import Split
 from zql.tree import Node, walk
@@ -77,6 +79,7 @@ class Pipeline:
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
         self.bytes_spilled = 0
+        self.shared: Mapping[str, Any] = {}
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -91,6 +94,8 @@ class Pipeline:
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
         self._relations: Mapping[Node, str] = {}
+        self._rejections = Rejections(self._places, self._place)
+        self._reaching = _first_steps(self.steps)
         self._stack = ExitStack()
 
     def __enter__(self) -> Pipeline:
@@ -115,7 +120,7 @@ class Pipeline:
         for i in range(1, count):
             step = self.steps[i]
             if isinstance(step, CallPython):
-                stream = self._call(step.call, stream, self.counts[i])
+                stream = self._call(step.call, stream, self.counts[i], self._reaching.get(i, ()))
                 if isinstance(step.call, Reduce):
                     self._reduced_by = step.call.function.name
             else:
@@ -128,6 +133,14 @@ class Pipeline:
         options = self._settings.storage_options.reveal()
         sources = Sources(cursor, self._results, self._objects, options)
         return cursor, self._stack.enter_context(sources)
+
+    def keep_rejects(self, folder: str) -> None:
+        """Says where the rows go that ON ERROR keeps."""
+        self._rejections.folder = folder
+
+    def rejected(self) -> tuple[Rejected, ...]:
+        """What ON ERROR let go, once all batches have been read."""
+        return self._rejections.finished()
 
     # ---- steps ---------------------------------------------------------------------------------
 
@@ -217,9 +230,13 @@ class Pipeline:
                 yield piece
 
     def _call(
-        self, call: PythonOperator, stream: Iterator[pa.RecordBatch], count: StepCount
+        self,
+        call: PythonOperator,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+        policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
-        """Python over the rows."""
+        """Python over the rows; it is the first step of these policies."""
         try:
             caller = self._caller(call)
         except CallError as error:
@@ -230,7 +247,7 @@ class Pipeline:
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
-        return self._call_each(caller, stream, count)
+        return self._call_each(caller, stream, count, policies)
 
     def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
         find, rows = (self._constant, self._as_text), self._settings.batch_rows
@@ -267,10 +284,15 @@ class Pipeline:
             raise
 
     def _call_each(
-        self, caller: Caller | BatchCaller, stream: Iterator[pa.RecordBatch], count: StepCount
+        self,
+        caller: Caller | BatchCaller,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+        policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
         """Python over each batch."""
         for batch in stream:
+            self._rejections.reached(policies, batch.num_rows)
             results = caller.run(batch)
             while True:
                 began = time.perf_counter()
@@ -280,14 +302,18 @@ class Pipeline:
                         result = next(results, None)
                 except CallError as error:
                     last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else error.row
-                    place = self._place(error.row, last, batch, count)
-                    raise locate.call_error(error, place) from None
+                    ends = self._numbers(batch, count).take([error.row, last]).to_pylist()
+                    raise locate.call_error(error, self._place(*ends)) from None
                 count.seconds += time.perf_counter() - began
                 count.calls = caller.calls
                 if result is None:
                     break
                 count.rows_out += result.num_rows
                 yield result
+            if isinstance(caller, Caller) and caller.failures:
+                count.rejected += len(caller.failures)
+                self._rejections.take(caller.failures, batch, self._numbers(batch, count))
+                caller.failures.clear()
             count.rows_in += batch.num_rows
 
     def _call_once(
@@ -327,14 +353,20 @@ class Pipeline:
 
     # ---- help for calls --------------------------------------------------------------------------
 
-    def _place(self, first: int, last: int, batch: pa.RecordBatch, count: StepCount) -> str:
-        """Where rows of a batch were, from the first to the last of them."""
+    def _numbers(self, batch: pa.RecordBatch, count: StepCount) -> pa.Array:
+        """Which rows of the first step's those of a batch came from."""
+        import pyarrow as pa
+
+        if ORDINAL in batch.schema.names:
+            return batch.column(ORDINAL)
+        return pa.array(range(count.rows_in, count.rows_in + batch.num_rows), pa.int64())
+
+    def _place(self, first: int, last: int | None = None) -> str:
+        """Where rows were, from the first to the last of them."""
         if self._reduced_by:
             return f"a record that {self._reduced_by} gave"
-        numbers = [count.rows_in + first, count.rows_in + last]
-        if ORDINAL in batch.schema.names:
-            numbers = batch.column(ORDINAL).take([first, last]).to_pylist()
-        return locate.rows_place(self._input, self.steps[0], numbers, self.connection)
+        ends = [first, first if last is None else last]
+        return locate.rows_place(self._input, self.steps[0], ends, self.connection)
 
     def _shard_place(self, caller: ShardCaller) -> str:
         row = caller.last_row
@@ -342,8 +374,10 @@ class Pipeline:
             return f"records that {self._reduced_by} gave"
         if row is None:
             return locate.input_place(self._input)
-        place = locate.rows_place(self._input, self.steps[0], [row, row], self.connection)
-        return f"{place}, the last that it took,"
+        return f"{self._place(row)}, the last that it took,"
+
+    def _places(self, numbers: Sequence[int]) -> list[tuple[str | None, int | None]]:
+        return locate.row_places(self._input, self.steps[0], numbers, self.connection)
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch in pieces that are not too big for Python."""
@@ -353,7 +387,9 @@ class Pipeline:
             yield batch.slice(start, rows)
 
     def _constant(self, expr: Expr) -> tuple[Any, Kind]:
-        """The value of a constant argument, and its type."""
+        """The value of a constant argument, and its type; a shared object has none that counts."""
+        if isinstance(expr, SharedObject):
+            return self.shared[expr.key], Kind("VARCHAR")
         with self._engine.cursor() as cursor:
             sql = f"SELECT {expression_sql(expr)} AS x"
             kind = parse(cursor.describe(sql)[0][1])
@@ -377,6 +413,18 @@ def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.
     for batch in stream:
         count.rows_in += batch.num_rows
         yield batch
+
+
+def _first_steps(steps: Sequence[Step]) -> dict[int, tuple[ErrorPolicy, ...]]:
+    """By step the policies whose first call it makes."""
+    found: dict[int, tuple[ErrorPolicy, ...]] = {}
+    seen: set[ErrorPolicy] = set()
+    for i, step in enumerate(steps):
+        new = tuple(p for p in policies_in(step) if p not in seen)
+        seen.update(new)
+        if new:
+            found[i] = new
+    return found
 
 
 def _with_source(stage: Stage) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,15 @@ from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
+from zql.execution.shared import Stored
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
-from zql.logical.catalog import IN_EXPRESSION, ProbeWay
+from zql.logical.catalog import IN_EXPRESSION, NOTHING, ProbeWay, Shared
 from zql.logical.plan import Scan
 from zql.physical.plan import PhysicalPlan
 from zql.storage.files import shown
@@ -46,11 +47,15 @@ class Probe:
         function: PythonFunction,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
         way: ProbeWay = IN_EXPRESSION,
     ) -> None:
         self._function = function
         self._record = tuple(record)
         self._keywords = tuple(keywords)
+        self._tolerant = tolerant
+        self._shared = shared
         self._way = way
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
@@ -67,14 +72,22 @@ class Probe:
         with run.native(last) as native:
             try:
                 types = [c.type for c in native.columns]
-                record = tuple(zip(self._record, types, strict=False))
-                rows = self._rows(native)
-                calls = Calls(self._function, rows, self._keywords, self._way, record)
+                calls = Calls(
+                    self._function,
+                    self._rows(native),
+                    self._keywords,
+                    self._tolerant,
+                    self._shared,
+                    way=self._way,
+                    record=tuple(zip(self._record, types, strict=False)),
+                )
             except EngineError as error:
                 raise explained(error, last) from None
+            objects = [shared for _, shared in self._shared]
             if pool is None:
-                seen = _observer(calls)(run.host.engine, calls)
+                seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
             else:
+                calls = replace(calls, folders=run.host.shared_folders(objects))
                 seen = self._in_worker(calls, pool, native, run.plan)
             if seen.code:
                 place = seen.place
@@ -97,7 +110,7 @@ class Probe:
     def _rows(self, native: NativeStage) -> list[tuple[Any, ...]]:
         """The arguments of each call."""
         engine, select = native.select()
-        columns = [(c.name, parse(c.type)) for c in native.columns]
+        columns = [(c.name, parse(c.type)) for c in native.columns if c != NOTHING]
         items = ", ".join(
             f"CAST({quote_identifier(n)} AS {wire_type(k) if travels_as_text(k) else k}) AS c{i}"
             for i, (n, k) in enumerate(columns)
@@ -144,7 +157,7 @@ class Probe:
         return seen
 
 
-def _observer(calls: Calls) -> Callable[[Engine, Calls], Seen]:
+def _observer(calls: Calls) -> Callable[..., Seen]:
     if calls.way.kind in ("", "MAP", "FLATMAP"):
         return observe
     from zql.execution.probe_many import observe_many
@@ -152,8 +165,8 @@ def _observer(calls: Calls) -> Callable[[Engine, Calls], Seen]:
     return observe_many
 
 
-def observe(_engine: Engine, calls: Calls) -> Seen:
-    """Makes the calls; never raises what a function raises."""
+def observe(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = None) -> Seen:
+    """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
     function = calls.function
     strict = [not p.passes_null for p in function.parameters]
     try:
@@ -162,17 +175,23 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
         return failed_call(0, error, "R713", "cannot be loaded:")
     kind, iterates = NULL, False
     values: list[Any] = []
-    for row, arguments in enumerate(calls.rows):
+    for row, given in enumerate(calls.rows):
         worker.note_detail(row)
+        try:
+            arguments, extra = with_shared(calls, given, objects or Stored(calls.folders))
+        except UdfError as error:
+            return Seen(code=error.code, message=error.message, notes=error.notes)
         if any(s and a is None for s, a in zip(strict, arguments, strict=False)):
             continue
         count = len(arguments) - len(calls.keywords)
-        named = dict(zip(calls.keywords, arguments[count:], strict=True))
+        named = {**dict(zip(calls.keywords, arguments[count:], strict=True)), **extra}
         try:
             value = call(*arguments[:count], **named)
             if isinstance(value, Iterator):
                 iterates, value = True, list(islice(value, MOST_ELEMENTS))
         except BaseException as error:  # noqa: BLE001 - user code
+            if calls.tolerant and isinstance(error, Exception):
+                continue
             return failed_call(row, error, "R710", "raised")
         try:
             kind = merged(kind, kind_of(value))

@@ -12,11 +12,13 @@ from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
 from zql.execution.run import Run
 from zql.execution.settings import Settings
+from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
-from zql.logical.catalog import IN_EXPRESSION, ProbeWay
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
@@ -33,8 +35,13 @@ class Runner:
         objects: dict[str, object],
         engine: Engine,
         tables: StoredTables,
+        shared: SharedObjects,
     ) -> None:
-        """`objects` and `tables` are what plans may read by key. Starts nothing yet."""
+        """`objects` and `tables` are what plans may read by key, `shared` what functions get.
+
+        Starts nothing yet.
+        """
+        self._shared = shared
         self._settings = settings
         self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
         self._tables = tables
@@ -110,12 +117,15 @@ class Runner:
         way: ProbeWay = IN_EXPRESSION,
         *,
         isolated: bool = True,
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> PythonFunction:
         """The function with the type of its result, seen on the rows of a plan (100 or so).
 
         The plan's first columns form the record when `record` names them, else they are positional
         arguments; the last ones are the named arguments `keywords`. `way` says how the operator
-        makes the calls: in a worker, with a limit in time, unless not `isolated`. Raises
+        makes the calls: in a worker, with a limit in time, unless not `isolated`; those that fail
+        tell nothing when it is `tolerant`; `shared` objects are handed in at their places. Raises
         `UdfError`, as the run would.
         """
         from zql.execution.probe import Probe
@@ -124,7 +134,8 @@ class Runner:
         if pool is not None:
             pool.warm()
         with Run(self, plan) as run:
-            return Probe(function, record, keywords, way).typed(run, pool)
+            probe = Probe(function, record, keywords, tolerant, shared, way)
+            return probe.typed(run, pool)
 
     def warm(self) -> None:
         """Starts the workers in the background; for a caller who knows that they will be needed."""
@@ -144,6 +155,11 @@ class Runner:
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
+        self._shared.forget_stored()
+
+    def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]:
+        """By key from where workers load shared objects. Raises `UdfError`."""
+        return self._shared.stored(objects, self.folder()) if objects else {}
 
     def pool(self) -> Pool:
         """The workers, not started before they are needed."""
@@ -177,6 +193,11 @@ class Runner:
     def settings(self) -> Settings:
         """How plans are run."""
         return self._settings
+
+    @property
+    def shared(self) -> SharedObjects:
+        """The objects that functions are handed."""
+        return self._shared
 
     @property
     def engine(self) -> Engine:

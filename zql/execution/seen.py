@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from zql.execution import traces
 from zql.expr.functions import PythonFunction
-from zql.logical.catalog import IN_EXPRESSION, ProbeWay
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 
 MOST_ELEMENTS = 100
 """How many records of an iterator are looked at."""
@@ -18,12 +18,16 @@ MOST_ELEMENTS = 100
 class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
+    `shared` objects are added at their places; they are loaded from the `folders` of their keys.
     `record` has the names and types of the columns, when the first argument is a record.
     """
 
     function: PythonFunction
     rows: Sequence[tuple[Any, ...]]
     keywords: tuple[str, ...]
+    tolerant: bool = False
+    shared: Shared = ()
+    folders: Mapping[str, str] = field(default_factory=dict)
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
 
@@ -44,6 +48,19 @@ class Seen:
     code: str = ""
     message: str = ""
     notes: tuple[str, ...] = ()
+
+
+def with_shared(
+    calls: Calls, given: tuple[Any, ...], objects: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with the shared objects that have a place, and those that have a name."""
+    arguments, named = list(given), {}
+    for at, shared in calls.shared:
+        if isinstance(at, int):
+            arguments.insert(at, objects[shared.key])
+        else:
+            named[at] = objects[shared.key]
+    return tuple(arguments), named
 
 
 def failed_call(row: int, error: BaseException, code: str, verb: str) -> Seen:

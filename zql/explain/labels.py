@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from zql.expr import expression as ex
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.tree import Node, children, map_children
@@ -72,10 +73,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"
         case lp.Apply():
             return "Apply " + "; ".join(python_lines(plan))
-        case lp.MapRows():
-            return "MapRows " + python_lines(plan)[0]
-        case lp.Reduce():
-            return "Reduce " + python_lines(plan)[0]
+        case lp.Rejects():
+            return f"Rejects {plan.number}"
+        case lp.MapRows() | lp.Reduce():
+            return f"{type(plan).__name__} {python_lines(plan)[0]}"
         case lp.Write():
             shards = dict(plan.options).get("shards")
             shown = f", {shards} shards" if shards else ""
@@ -161,13 +162,15 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         if call.shard:
             named += f", {call.shard} => the shard"
         size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
-        return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}"]
+        policy = _policy(call.on_error)
+        return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
         args = [expression_text(a) for a in column.args]
         args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
+        guard += _policy(column.on_error)
         home = _home(column.function)
         lines.append(
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
@@ -190,6 +193,17 @@ def _reduce_line(call: lp.Reduce) -> str:
     order = f" order {_keys(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
     return f"{call.kind} {_home(call.function)}({key}, rows of {given}{named}){order} -> {made}"
+
+
+def _policy(policy: ErrorPolicy | None) -> str:
+    """What ON ERROR says, as it is written."""
+    if policy is None:
+        return ""
+    kept = ", rejects kept" if policy.facts else ""
+    limit = f" limit {policy.most_rows}" if policy.most_rows is not None else ""
+    if policy.most_percent is not None:
+        limit = f" limit {policy.most_percent:g} percent"
+    return f", on error {policy.action.lower()}{limit}{kept}"
 
 
 def _home(function: object) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from zql.expr.expression import Column
 from zql.schema import DataType, Schema
+from zql.source import Span
 from zql.tree import Node, node
 
 
@@ -53,3 +55,34 @@ class PythonFunction(Node):
     reads: tuple[str, ...] | None = None
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
+
+
+@node
+class ErrorPolicy(Node):
+    """What becomes of a row for which a Python call raises, or gives what does not fit its type.
+
+    All calls of one operator have the same; `number` tells the operators of a statement apart,
+    `operator` is its word. With SKIP the row goes, with NULL it gets NULLs. More than `most_rows`
+    such rows, or more than `most_percent` of those that came, stop the run. When `facts` are there
+    such rows are kept: the columns of `record` (users' names and columns) and the facts, which are
+    the error, the operator, the file and the row in it.
+    """
+
+    number: int
+    action: str
+    operator: str
+    most_rows: int | None = None
+    most_percent: float | None = None
+    record: tuple[tuple[str, Column], ...] = ()
+    facts: tuple[Column, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the run is another one when a row more fails."""
+        return self.most_rows is not None or self.most_percent is not None or bool(self.facts)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows that are kept."""
+        return (*(column for _, column in self.record), *self.facts)

@@ -9,7 +9,7 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.bind_function import expand
-from zql.logical.catalog import TypeProblem
+from zql.logical.catalog import Shared, TypeProblem
 from zql.logical.context import (
     UNKNOWN,
     Argument,
@@ -302,7 +302,22 @@ class ExpressionBinder:
                 hint=did_you_mean(tuple(f"${n}" for n in near))
                 or f"give one: -p {parameter.name}=.. or params={{'{parameter.name}': ..}}",
             )
+        if isinstance(found, ex.SharedObject):
+            raise BindError(
+                f"${parameter.name} is a shared object: only a Python function can take it",
+                code="T340",
+                span=parameter.span,
+                hint=f"hand it over as an argument of its own: module.f(text, ${parameter.name})",
+            )
         return replace(found, span=parameter.span)
+
+    def python_argument(self, argument: ex.Expr) -> ex.Expr:
+        """An argument of a Python function, which may be a shared object."""
+        if isinstance(argument, ex.Parameter):
+            found = self.context.declarations.parameters.get(argument.name)
+            if isinstance(found, ex.SharedObject):
+                return replace(found, span=argument.span)
+        return self.bind(argument)
 
     def cast_to_text(self, cast: ex.Cast) -> ex.Expr:
         """A JSON string as text has no quotes; DuckDB's own CAST would keep them."""
@@ -515,7 +530,14 @@ class ExpressionBinder:
                 span=call.span,
                 hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
             )
-        return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+        return ex.PythonCall(
+            function,
+            args,
+            keywords,
+            function.returns,
+            on_error=self.context.policy,
+            span=call.span,
+        )
 
     def is_type(self, type: str) -> bool:
         """Whether DuckDB knows a type."""
@@ -585,6 +607,7 @@ class ExpressionBinder:
         span: Span | None,
     ) -> PythonFunction:
         """The function with its type, seen on the first rows of the input."""
+        args, keywords, shared = without_shared(args, keywords)
         exprs = args + tuple(value for _, value in keywords)
         types = self.types(exprs)
         if UNKNOWN in types:
@@ -596,7 +619,7 @@ class ExpressionBinder:
         )
         plan = Project(self.scope.plan, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys))
+        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys, shared))
 
     # ---- subqueries ------------------------------------------------------------------------------
 
@@ -774,7 +797,9 @@ def bind_arguments(
     The first `record` parameters are taken by the record itself, or by what else the operator
     hands over, when there is no positional argument.
     """
-    positional = tuple(binder.bind(a) for a in args if not isinstance(a, ex.NamedArgument))
+    positional = tuple(
+        binder.python_argument(a) for a in args if not isinstance(a, ex.NamedArgument)
+    )
     named = [a for a in args if isinstance(a, ex.NamedArgument)]
     parameters = [p for p in function.parameters if not p.variadic]
     variadic = any(p.variadic for p in function.parameters)
@@ -809,7 +834,23 @@ def bind_arguments(
             span=span,
             hint=f"parameters: {', '.join(names)}",
         )
-    return positional, tuple((a.name, binder.bind(a.value)) for a in named)
+    return positional, tuple((a.name, binder.python_argument(a.value)) for a in named)
+
+
+Keywords = tuple[tuple[str, ex.Expr], ...]
+
+
+def without_shared(
+    args: tuple[ex.Expr, ...], keywords: Keywords
+) -> tuple[tuple[ex.Expr, ...], Keywords, Shared]:
+    """The arguments that come from rows, and shared objects by their place or name."""
+    every: list[tuple[int | str, ex.Expr]] = [*enumerate(args), *keywords]
+    shared = tuple((at, value) for at, value in every if isinstance(value, ex.SharedObject))
+    return (
+        tuple(value for value in args if not isinstance(value, ex.SharedObject)),
+        tuple((k, value) for k, value in keywords if not isinstance(value, ex.SharedObject)),
+        shared,
+    )
 
 
 def element_type(binder: ExpressionBinder, items: ex.Expr, span: Span | None) -> str:

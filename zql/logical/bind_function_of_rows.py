@@ -12,7 +12,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
 from zql.logical.bind_source import unique
 from zql.logical.catalog import ProbeWay
 from zql.logical.context import UNKNOWN, Context, unknown
@@ -46,6 +46,7 @@ class Handed:
 
 def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
     """MAP BATCHES and MAP SHARDS."""
+    check_no_policy(op, op.kind)
     function = python_function(context, op.function, op.function_span or op.span)
     shard = ""
     if op.kind == "MAP SHARDS":
@@ -74,11 +75,22 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         keywords,
         columns,
         fields.names,
-        op.span,
+        span=op.span,
         batch_rows=_batch_rows(op) if op.kind == "MAP BATCHES" else None,
         shard=shard,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+
+
+def check_no_policy(op: ast.MapRows | ast.Reduce, kind: str) -> None:
+    """Raises `BindError` for ON ERROR: which of many rows a failure is about cannot be told."""
+    if op.on_error is not None and op.on_error.action != "FAIL":
+        raise BindError(
+            f"ON ERROR of {kind} is not supported yet",
+            code="P404",
+            span=op.on_error.span,
+            hint="catch exceptions in the function itself",
+        )
 
 
 def arguments_of_many(
@@ -223,8 +235,9 @@ def _probed(
     context: Context, op: ast.MapRows | ast.Reduce, handed: Handed
 ) -> PythonFunction | None:
     """The function with its type, seen on the first rows; None over columns that had errors."""
-    given = tuple(c for _, c in handed.record) or handed.args
-    exprs = (*given, *handed.keys, *(v for _, v in handed.keywords))
+    args, keywords, shared = without_shared(handed.args, handed.keywords)
+    given = tuple(c for _, c in handed.record) or args
+    exprs = (*given, *handed.keys, *(v for _, v in keywords))
     types = ExpressionBinder(context, (Scope(handed.plan, ()),)).types(exprs)
     if UNKNOWN in types:
         return None
@@ -235,6 +248,8 @@ def _probed(
         for e, t in zip(exprs, types, strict=True)
     )
     plan = lp.Project(handed.plan, assigns)
-    names, keys = tuple(n for n, _ in handed.record), tuple(k for k, _ in handed.keywords)
+    names, keys = tuple(n for n, _ in handed.record), tuple(k for k, _ in keywords)
     way = ProbeWay(handed.kind, len(handed.keys), handed.shard)
-    return context.at(op.span, lambda: context.probe(handed.function, plan, names, keys, way))
+    return context.at(
+        op.span, lambda: context.probe(handed.function, plan, names, keys, shared, way)
+    )

@@ -1,7 +1,8 @@
 """Hints: `@{name = value}` behind an operator's word, checked when it is bound.
 
 They never change results, and only MAP BATCHES goes by one yet, its `batch_size`; but a slip in one
-is an error, so that it is not found out by waiting. Hints of other engines (`engine.name`) are theirs.
+is an error, so that it is not found out by waiting. Hints of other engines (`engine.name`) are
+theirs.
 """
 
 from __future__ import annotations

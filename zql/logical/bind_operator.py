@@ -11,6 +11,7 @@ from typing import Any
 
 from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
+from zql.expr.functions import ErrorPolicy
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
@@ -304,6 +305,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     function = python_function(context, op.function, op.function_span or op.span)
     binder = ExpressionBinder(context, (scope, *outer))
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
+    policy = context.policy
     args, keywords = bind_arguments(
         binder, op.args, function, op.span, record=0 if positional else 1
     )
@@ -316,11 +318,35 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     handed = Handed(function, op.kind, scope.plan, record, args, keywords)
     fields = result_fields(context, op, handed)
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
+    _no_failing_arguments(policy, (*args, *(v for _, v in keywords)), op)
     plan, args, keywords = computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
-        plan, op.kind, function, record, args, keywords, columns, fields.names, span=op.span
+        plan,
+        op.kind,
+        function,
+        record,
+        args,
+        keywords,
+        columns,
+        fields.names,
+        on_error=policy,
+        span=op.span,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+
+
+def _no_failing_arguments(
+    policy: ErrorPolicy | None, args: Sequence[ex.Expr], op: ast.MapRows
+) -> None:
+    """With NULL, a call among the arguments would have to make NULLs of all that MAP gives."""
+    calls = [n for a in args for n in walk(a) if isinstance(n, ex.PythonCall)]
+    if policy is not None and policy.action == "NULL" and calls:
+        raise BindError(
+            f"ON ERROR NULL of {op.kind} is for its own function, not for calls in its arguments",
+            code="P416",
+            span=calls[0].span,
+            hint="|> EXTEND the call first, with an ON ERROR of its own",
+        )
 
 
 def store(context: Context, scope: Scope, op: ast.StoreTable) -> lp.Store:
@@ -363,14 +389,14 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     target: WriteTarget = _checked_target(context, uri, asked, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
-    _check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
+    check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
     plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
         plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
     )
 
 
-def _check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
+def check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
     """A pattern that is read and matches what is written would make the next run read that too."""
     example = posixpath.normpath(example_path(uri, format))
     for scan in walk(plan):

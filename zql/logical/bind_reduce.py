@@ -15,6 +15,7 @@ from zql.logical.bind_function_of_rows import (
     Handed,
     Record,
     arguments_of_many,
+    check_no_policy,
     computed,
     python_function,
     result_fields,
@@ -31,6 +32,7 @@ _PROBED_ROWS = 100
 def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, ...]) -> Scope:
     """The columns are those of the records that the function gives."""
     context.check_python(op.function_span or op.span)
+    check_no_policy(op, "REDUCE")
     function = python_function(context, op.function, op.function_span or op.span)
     combine = python_function(context, op.combine, op.span) if op.combine else None
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)

@@ -111,6 +111,7 @@ def _fails(node: Node) -> bool:
             return bool(node.type)
         case (
             ex.Column()
+            | ex.SharedObject()
             | ex.Logical()
             | ex.Is()
             | ex.Like()
