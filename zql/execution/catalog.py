@@ -368,7 +368,7 @@ def _without_python(expr: ex.Expr) -> ex.Expr:
     def visit(node: Node) -> Node:
         if isinstance(node, ex.PythonCall):
             return ex.Cast(ex.Literal(None), node.type)
-        if isinstance(node, ex.SharedObject):
+        if isinstance(node, ex.SharedObject | ex.TaskContext):
             return ex.Literal(None)
         return map_children(node, visit)
 

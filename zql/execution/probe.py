@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, traces, worker
 from zql.execution.arguments import to_python
+from zql.execution.context import Context
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
-from zql.execution.shared import Stored
+from zql.execution.shared import Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
+from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
 from zql.logical.catalog import NOTHING, Shared
@@ -107,7 +109,7 @@ class Probe:
                 )
             except EngineError as error:
                 raise explained(error, last) from None
-            objects = [shared for _, shared in self._shared]
+            objects = [o for _, shared in self._shared for o in objects_of(shared)]
             if pool is None:
                 seen = observe(run.host.engine, calls, run.host.shared.here(objects))
             else:
@@ -227,9 +229,12 @@ def _with_shared(
     calls: Calls, given: tuple[Any, ...], objects: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments with the shared objects that have a place, and those that have a name."""
-    arguments, named = list(given), {}
+    arguments: list[Any] = list(given)
+    named: dict[str, Any] = {}
     for at, shared in calls.shared:
-        if isinstance(at, int):
+        if isinstance(shared, TaskContext):
+            named[str(at)] = Context(keys={o.name: o.key for o in shared.shared}, objects=objects)
+        elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])
         else:
             named[at] = objects[shared.key]

@@ -159,14 +159,14 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
             given = "{" + ", ".join(name for name, _ in call.record) + "}"
         else:
             given = ", ".join(expression_text(a) for a in call.args)
-        named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+        named = "".join(f", {k} => {expression_text(v)}" for k, v in _given(call.keywords))
         made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
         policy = _policy(call.on_error)
         return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
         args = [expression_text(a) for a in column.args]
-        args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
+        args += [f"{k} => {expression_text(v)}" for k, v in _given(column.keywords)]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
         guard += _policy(column.on_error)
@@ -175,6 +175,11 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
         )
     return lines
+
+
+def _given(keywords: Iterable[tuple[str, ex.Expr]]) -> Iterable[tuple[str, ex.Expr]]:
+    """The named arguments that the script gives."""
+    return ((k, v) for k, v in keywords if not isinstance(v, ex.TaskContext))
 
 
 def _policy(policy: ErrorPolicy | None) -> str:

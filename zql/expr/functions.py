@@ -34,6 +34,7 @@ class PythonFunction(Node):
     `returns` is the type of the result, empty when only a probe can tell; `fields` are the columns
     of a record or of the records that an iterator gives. `digest` is a hash of the source.
     `reads` are the keys that a function of a record looks at, when its source shows them all.
+    With `context` it has a parameter `ctx` more, for what it is told of the task.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PythonFunction(Node):
     volatile: bool = False
     digest: str = ""
     reads: tuple[str, ...] | None = None
+    context: bool = False
 
 
 @node
