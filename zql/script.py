@@ -381,7 +381,7 @@ class ScriptRun:
                 code="U606",
                 hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
             )
-        return Query(self.session, plan, text, params)
+        return Query(self.session, plan, text, params, self.catalog.held)
 
     def query_of(self, statement: Any) -> ast.Query:
         """The query that a statement is, or stands for. Raises `BindError`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from zql.errors import (
 )
 from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
+from zql.execution.handed import HandedTables
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
 from zql.execution.stored import StoredTables
@@ -90,6 +92,7 @@ class Session:
         self.disabled: frozenset[str] = frozenset()
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
+        self._handed = HandedTables()
         self._tables = StoredTables()
         self._shared = SharedObjects()
         self._described: dict[str, Columns] = {}
@@ -204,7 +207,11 @@ class Session:
             from zql.execution.runner import Runner
 
             self._runner = Runner(
-                self.settings, self._objects, self.engine(), self._tables, self._shared
+                self.settings,
+                ChainMap(self._objects, self._handed.tables),
+                self.engine(),
+                self._tables,
+                self._shared,
             )
         return self._runner
 
@@ -323,7 +330,8 @@ class Session:
     def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query:
         """A query with more operators; see `Query.then`."""
         joined = f"{query.text.rstrip().rstrip(';')}\n{text}"
-        return self.query(joined, {**query.params, **(params or {})}, scan_locals=False)
+        given = {**query.params, **(params or {})}
+        return self.query(joined, given, tables=query.tables, scan_locals=False)
 
     def write_query(self, query: Query, path: str, options: Mapping[str, Any]) -> RunReport:
         """Writes a query's rows; see `Query.write`."""
@@ -407,17 +415,12 @@ class Session:
         tables: Mapping[str, object] | None = None,
         find: Callable[[str], object | None] | None = None,
     ) -> EngineCatalog:
-        objects = dict(tables or {})
-
-        def look(name: str) -> object | None:
-            if name in objects:
-                return objects[name]
-            return find(name) if find is not None else None
-
         return EngineCatalog(
             self.engine,
             self._objects,
-            find=look,
+            find=find or (lambda _name: None),
+            tables=tables,
+            handed=self._handed,
             base_dir=base_dir,
             probe=self._probe,
             storage_options=self.settings.storage_options.reveal(),

@@ -15,6 +15,7 @@ from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
 from zql.execution.carry import carried
+from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
 from zql.execution.group_calls import GroupCaller
 from zql.execution.kept import KeptFile, rechunked
@@ -28,7 +29,7 @@ from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
 from zql.execution.udf import ORDINAL, Caller
-from zql.expr.expression import Column, Expr, SharedObject
+from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import (
@@ -80,6 +81,8 @@ class Pipeline:
         self.records_in = 0
         self.bytes_spilled = 0
         self.shared: Mapping[str, Any] = {}
+        self.task = 0
+        self._context: Context | None = None
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -390,6 +393,8 @@ class Pipeline:
         """The value of a constant argument, and its type; a shared object has none that counts."""
         if isinstance(expr, SharedObject):
             return self.shared[expr.key], Kind("VARCHAR")
+        if isinstance(expr, TaskContext):
+            return self._told(expr), Kind("VARCHAR")
         with self._engine.cursor() as cursor:
             sql = f"SELECT {expression_sql(expr)} AS x"
             kind = parse(cursor.describe(sql)[0][1])
@@ -397,6 +402,19 @@ class Pipeline:
             with cursor.batches(f"SELECT CAST(x AS {wire}) AS x FROM ({sql})", 1) as stream:
                 (batch,) = stream
             return to_python(batch.column(0), kind)[0], kind
+
+    def _told(self, expr: TaskContext) -> Context:
+        """The context of the task: one for all functions, so that their counters add up."""
+        if self._context is None:
+            path = self._input.file.path if isinstance(self._input, Split) else None
+            keys = {shared.name: shared.key for shared in expr.shared}
+            self._context = Context(self.task, path, keys, self.shared)
+        return self._context
+
+    @property
+    def sums(self) -> Mapping[str, int]:
+        """The counters of the functions."""
+        return self._context.sums if self._context is not None else {}
 
     def _as_text(self, batch: pa.RecordBatch, name: str, kind: Kind) -> pa.Array:
         """A column in its wire type, by way of DuckDB."""

@@ -17,7 +17,7 @@ from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
 from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
-from zql.execution.shared import Stored
+from zql.execution.shared import Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
@@ -83,7 +83,7 @@ class Probe:
                 )
             except EngineError as error:
                 raise explained(error, last) from None
-            objects = [shared for _, shared in self._shared]
+            objects = [o for _, shared in self._shared for o in objects_of(shared)]
             if pool is None:
                 seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
             else:

@@ -56,7 +56,8 @@ class RunReport:
     the result), `records_written` and `bytes_written` (rows and bytes of the outputs made by this
     run), `records_kept` (rows of outputs that were there already, with mode skip), `tasks`,
     `retries` (tasks begun again after a worker died), `python_calls`, and where a script has ON
-    ERROR `rows_rejected` (`StepCount.rejected` has them by operator).
+    ERROR `rows_rejected` (`StepCount.rejected` has them by operator). Then there are those that
+    functions keep by their `ctx`.
     """
 
     outputs: tuple[WrittenFile, ...] = ()

@@ -80,6 +80,7 @@ class Run:
             for policy in policies_of(stage)
         }
         self.reports: list[StageReport] = []
+        self.sums: dict[str, int] = {}
         self._stack = ExitStack()
         self._folder: str | None = None
 
@@ -235,6 +236,9 @@ class Run:
             done = tasks.run_in_workers(specs, self.host.pool(), watch)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
+        for result in done:
+            for name, number in result.sums.items():
+                self.sums[name] = self.sums.get(name, 0) + number
         rows = sum(result.file.rows for result in done if result.file is not None)
         self.reports.append(
             StageReport(
@@ -300,6 +304,7 @@ class Run:
         from zql.execution.report import RunReport
 
         counters = {
+            **self.sums,
             **counters,
             "records_in": sum(report.records_in for report in self.reports),
             "records_out": sum(file.rows for file in [*outputs, *kept]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
@@ -32,7 +32,7 @@ class Runner:
     def __init__(
         self,
         settings: Settings,
-        objects: dict[str, object],
+        objects: MutableMapping[str, object],
         engine: Engine,
         tables: StoredTables,
         shared: SharedObjects,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zql.execution import traces
+from zql.execution.context import Context
+from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 
@@ -54,9 +56,12 @@ def with_shared(
     calls: Calls, given: tuple[Any, ...], objects: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments with the shared objects that have a place, and those that have a name."""
-    arguments, named = list(given), {}
+    arguments: list[Any] = list(given)
+    named: dict[str, Any] = {}
     for at, shared in calls.shared:
-        if isinstance(at, int):
+        if isinstance(shared, TaskContext):
+            named[str(at)] = Context(keys={o.name: o.key for o in shared.shared}, objects=objects)
+        elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])
         else:
             named[at] = objects[shared.key]

@@ -6,14 +6,13 @@ import json
 import mmap
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from zql.errors import UdfError
 from zql.execution import loader, traces
+from zql.execution.engine import make_folder, remove_folder
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.tree import Node, walk
@@ -52,11 +51,11 @@ class SharedObjects:
         for shared in objects:
             if shared.key not in self._stored:
                 value = self._value(shared)
-                path = tempfile.mkdtemp(prefix="shared-", dir=folder)
+                path = make_folder(folder, "shared")
                 try:
                     store(value, path, shared.name, shared.place)
                 except BaseException:
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_folder(path)
                     raise
                 self._stored[shared.key] = path
         return {shared.key: self._stored[shared.key] for shared in objects}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zql.execution import kinds
+from zql.execution.context import Context
 from zql.execution.decorator import UdfOptions, options_of
 from zql.execution.frames import form_of
 from zql.execution.keys_read import keys_of_record, keys_of_rows
@@ -41,6 +42,8 @@ _ITERATORS = (
 )
 _LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+CONTEXT = "ctx"
+"""The parameter that gets a `Context`."""
 _ANYTHING = (Any, object, inspect.Parameter.empty)
 
 
@@ -69,6 +72,7 @@ def described(
         reads=keys_of_record(function),
         reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
         form=_form(function, hints),
+        context=_takes_context(function, hints),
     )
 
 
@@ -185,8 +189,24 @@ def _parameters(
     return tuple(
         _parameter(p, hints.get(p.name, p.annotation))
         for p in found
-        if p.kind is not inspect.Parameter.VAR_KEYWORD
+        if p.kind is not inspect.Parameter.VAR_KEYWORD and not _is_context(p, hints)
     )
+
+
+def _is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Whether it is `ctx`, without an annotation or with that of a Context."""
+    if parameter.name != CONTEXT or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return False
+    annotation = hints.get(parameter.name, parameter.annotation)
+    return annotation in _ANYTHING or annotation is Context
+
+
+def _takes_context(function: Callable[..., Any], hints: dict[str, Any]) -> bool:
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return False
+    return any(_is_context(p, hints) for p in found)
 
 
 def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParameter:

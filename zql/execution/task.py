@@ -89,7 +89,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a task did: its file, and how much went through; or why it failed."""
+    """What a task did: its file, and how much went through; or why it failed.
+
+    `sums` are the counters of its functions.
+    """
 
     id: int
     file: KeptFile | None
@@ -98,6 +101,7 @@ class TaskResult:
     seconds: float = 0.0
     bytes_spilled: int = 0
     rejected: tuple[Rejected, ...] = ()
+    sums: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -127,6 +131,7 @@ def run_task(
             tasks=(spec.id, spec.tasks),
         )
         pipeline.keep_rejects(spec.rejects)
+        pipeline.task = spec.id
         pipeline.shared = Stored(spec.shared) if shared is None else shared
         with pipeline:
             file = _written(pipeline, spec)
@@ -139,6 +144,7 @@ def run_task(
             time.perf_counter() - began,
             pipeline.bytes_spilled,
             rejected,
+            dict(pipeline.sums),
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))

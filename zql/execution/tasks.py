@@ -18,10 +18,9 @@ from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Scan, StageResult
-from zql.physical.plan import Stage
+from zql.logical.plan import Apply, Scan, StageResult
+from zql.physical.plan import CallPython, Stage
 from zql.storage import registry
-from zql.tree import walk
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
@@ -184,4 +183,7 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
 
 def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The Python functions that a stage calls."""
-    return (node for node in walk(stage) if isinstance(node, PythonFunction))
+    for step in stage.steps:
+        if isinstance(step, CallPython):
+            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
+            yield from (call.function for call in calls)

@@ -167,7 +167,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
     lines = []
     for column in call.calls:
         args = [expression_text(a) for a in column.args]
-        args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
+        args += [f"{k} => {expression_text(v)}" for k, v in _named(column.keywords)]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
         guard += _policy(column.on_error)
@@ -179,11 +179,16 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
 
 
 def _given(call: lp.MapRows | lp.Reduce) -> tuple[str, str]:
-    """What the function gets of each row, and its named arguments with a comma before each."""
+    """What the function gets of each row, and the named arguments, with a comma before each."""
     given = ", ".join(expression_text(a) for a in call.args)
     if call.record:
         given = "{" + ", ".join(name for name, _ in call.record) + "}"
-    return given, "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+    return given, "".join(f", {k} => {expression_text(v)}" for k, v in _named(call.keywords))
+
+
+def _named(keywords: Iterable[tuple[str, ex.Expr]]) -> Iterable[tuple[str, ex.Expr]]:
+    """The named arguments that the script gives."""
+    return ((k, v) for k, v in keywords if not isinstance(v, ex.TaskContext))
 
 
 def _reduce_line(call: lp.Reduce) -> str:

@@ -381,6 +381,13 @@ class SharedObject(Expr):
 
 
 @node
+class TaskContext(Expr):
+    """Bound: the argument `ctx` of a Python call; `shared` are the objects that it can ask for."""
+
+    shared: tuple[SharedObject, ...] = ()
+
+
+@node
 class PythonCall(Expr):
     """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python.
 

@@ -38,7 +38,8 @@ class PythonFunction(Node):
     `reads` are the keys that a function of a record looks at, when its source shows them all;
     `reads_rows` the keys that it looks at in each record of its first and of its second parameter,
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
-    table, batch, pandas or polars; empty for any other.
+    table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
+    more, for what it is told of the task.
     """
 
     name: str
@@ -55,6 +56,7 @@ class PythonFunction(Node):
     reads: tuple[str, ...] | None = None
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
+    context: bool = False
 
 
 @node

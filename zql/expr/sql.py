@@ -125,6 +125,11 @@ def _(e: ex.Column, _p: _Printer) -> str:
 
 
 @_sql.register
+def _(_e: ex.TaskContext, _p: _Printer) -> str:
+    return "ctx"
+
+
+@_sql.register
 def _(e: ex.SharedObject, _p: _Printer) -> str:
     return f"${e.name}"
 

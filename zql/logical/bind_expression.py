@@ -834,10 +834,18 @@ def bind_arguments(
             span=span,
             hint=f"parameters: {', '.join(names)}",
         )
-    return positional, tuple((a.name, binder.python_argument(a.value)) for a in named)
+    keywords = [(a.name, binder.python_argument(a.value)) for a in named]
+    if function.context:
+        values = binder.context.declarations.parameters.values()
+        objects = tuple(v for v in values if isinstance(v, ex.SharedObject))
+        keywords.append(("ctx", ex.TaskContext(objects)))
+    return positional, tuple(keywords)
 
 
 Keywords = tuple[tuple[str, ex.Expr], ...]
+
+
+_NO_VALUE = (ex.SharedObject, ex.TaskContext)
 
 
 def without_shared(
@@ -845,10 +853,10 @@ def without_shared(
 ) -> tuple[tuple[ex.Expr, ...], Keywords, Shared]:
     """The arguments that come from rows, and shared objects by their place or name."""
     every: list[tuple[int | str, ex.Expr]] = [*enumerate(args), *keywords]
-    shared = tuple((at, value) for at, value in every if isinstance(value, ex.SharedObject))
+    shared = tuple((at, value) for at, value in every if isinstance(value, _NO_VALUE))
     return (
-        tuple(value for value in args if not isinstance(value, ex.SharedObject)),
-        tuple((k, value) for k, value in keywords if not isinstance(value, ex.SharedObject)),
+        tuple(value for value in args if not isinstance(value, _NO_VALUE)),
+        tuple((k, value) for k, value in keywords if not isinstance(value, _NO_VALUE)),
         shared,
     )
 

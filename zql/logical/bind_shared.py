@@ -30,6 +30,13 @@ def shared_object(context: Context, statement: ast.DeclareShared) -> ex.SharedOb
             hint=f"DECLARE {statement.name.text} SHARED DEFAULT module.load('path')",
         )
     factory = _factory(context, call)
+    if factory.context:
+        raise BindError(
+            f"{factory.name} takes ctx, and a shared object is made before there are tasks",
+            code="T341",
+            span=call.name_span or call.span,
+            hint="let another function make it, without the parameter ctx",
+        )
     binder = ExpressionBinder(context, (Scope(Values((), ()), ()),))
     bind_arguments(binder, call.args, factory, call.span)
     args = tuple(_value(context, a) for a in call.args if not isinstance(a, ex.NamedArgument))

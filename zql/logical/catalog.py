@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zql.expr.expression import Column, Expr, SharedObject
+from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import LogicalPlan
 from zql.schema import DataType, InputFile, Schema
@@ -14,8 +14,8 @@ from zql.schema import DataType, InputFile, Schema
 NOTHING = Column("zql nothing", "BOOLEAN")
 """The column of a plan whose rows are counted only: a call for each takes no argument of them."""
 
-Shared = tuple[tuple[int | str, SharedObject], ...]
-"""Shared objects among the arguments of a call: by place, or by name."""
+Shared = tuple[tuple[int | str, SharedObject | TaskContext], ...]
+"""Arguments of a call that are no values of rows: by place, or by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ def _fails(node: Node) -> bool:
         case (
             ex.Column()
             | ex.SharedObject()
+            | ex.TaskContext()
             | ex.Logical()
             | ex.Is()
             | ex.Like()

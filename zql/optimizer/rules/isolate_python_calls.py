@@ -392,7 +392,7 @@ def _apply(
     extra: dict[ex.Expr, ex.Column] = {}
 
     def as_column(expr: ex.Expr, wanted: str, type_: str = "") -> ex.Expr:
-        if isinstance(expr, ex.Literal | ex.SharedObject) or (
+        if isinstance(expr, ex.Literal | ex.SharedObject | ex.TaskContext) or (
             isinstance(expr, ex.Column) and expr in plan.columns
         ):
             return expr
