@@ -315,3 +315,13 @@ def with_place(row: dict, lexicon):
 
 def number_of(number: int, lexicon: Lexicon) -> int:
     return list(lexicon.places.values())[number - 1] + lexicon.size
+
+
+def total_told(key, rows, ctx):
+    ctx.counter("groups").add(1)
+    return total(key, rows)
+
+
+def part_told(key, rows, ctx):
+    ctx.counter("parts").add(1)
+    return total_of_part(key, rows)

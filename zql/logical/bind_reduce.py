@@ -13,6 +13,7 @@ from zql.logical.bind_aggregate import grouping_key
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
     Handed,
+    Keywords,
     Record,
     arguments_of_many,
     check_no_policy,
@@ -37,8 +38,10 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     combine = python_function(context, op.combine, op.span) if op.combine else None
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)
     _check_combine(op, combine, args)
+    told: Keywords = ()
     if combine is not None:
-        bind_arguments(ExpressionBinder(context, (scope,)), (), combine, op.span, record=2)
+        binder = ExpressionBinder(context, (scope,))
+        _, told = bind_arguments(binder, (), combine, op.span, record=2)
     record = () if args else whole_record(scope, "REDUCE", op.span)
     binder = ExpressionBinder(context, (scope, *outer))
     made = [grouping_key(binder, item) for item in op.keys]
@@ -54,7 +57,7 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     handed = Handed(function, "REDUCE", first, record, args, keywords, keys)
     fields = result_fields(context, op, handed)
     if combine is not None:
-        plan, keys, record = _combined(context, plan, op, combine, keys, record)
+        plan, keys, record = _combined(context, plan, op, (combine, told), keys, record)
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
     plan = lp.Reduce(
         plan,
@@ -119,14 +122,15 @@ def _combined(
     context: Context,
     plan: lp.LogicalPlan,
     op: ast.Reduce,
-    combine: PythonFunction,
+    combine: tuple[PythonFunction, Keywords],
     keys: tuple[ex.Column, ...],
     record: Record,
 ) -> tuple[lp.LogicalPlan, tuple[ex.Column, ...], Record]:
     """The plan behind COMBINE, and where keys and records are there."""
+    function, told = combine
     names = tuple(name for name, _ in record)
     new_keys = tuple(context.names.column(k.name, k.type) for k in keys)
     fields = tuple(context.names.column(name, c.type) for name, c in record)
     columns = (*new_keys, *fields)
-    plan = lp.Reduce(plan, "COMBINE", combine, keys, record, (), (), (), columns, names, op.span)
+    plan = lp.Reduce(plan, "COMBINE", function, keys, record, (), told, (), columns, names, op.span)
     return plan, new_keys, tuple(zip(names, fields, strict=True))
