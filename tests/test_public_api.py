@@ -30,7 +30,7 @@ NAMES = [
 ]
 QUERY = {
     "arrow_schema", "batches", "collect", "columns", "count", "explain", "first", "params",
-    "schema", "show", "text", "then", "to_arrow", "to_dicts", "to_pandas", "to_polars",
+    "schema", "show", "tables", "text", "then", "to_arrow", "to_dicts", "to_pandas", "to_polars",
     "to_reader", "types", "write",
 }  # fmt: skip
 SESSION = {

@@ -27,9 +27,6 @@ REPLACED = {
     "13_reducer": [(" COMBINE th.partial_merge", "")],
 }
 
-NOT_YET = ("13_reducer", "14_pack_sequences")
-"""REDUCE and MAP SHARDS."""
-
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
@@ -40,8 +37,6 @@ def done(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, Session(workers=2) as session:
         patch.chdir(folder)
         for path in sorted(SCRIPTS.glob("*.zql")):
-            if path.stem in NOT_YET:
-                continue
             text = path.read_text()
             for old, new in REPLACED.get(path.stem, ()):
                 assert old in text
@@ -177,7 +172,6 @@ def test_12_dirty_csv(done):
     assert customers == {1: "a2@x.org", 2: None}
 
 
-@pytest.mark.skip("REDUCE is not there yet")
 def test_13_reducer(done):
     folder, _ = done
     found = {r["thread_id"]: (r["text"], r["n"]) for r in rows(folder, "threads")}
@@ -186,7 +180,6 @@ def test_13_reducer(done):
     assert bad["thread"] == "t3"
 
 
-@pytest.mark.skip("MAP SHARDS is not there yet")
 def test_14_pack_sequences(done):
     folder, shown = done
     packed = rows(folder, "packed")
