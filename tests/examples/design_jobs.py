@@ -48,10 +48,14 @@ def encode(text: str, tokenizer) -> list[int]:
     return [tokenizer.words.get(word, 50256) for word in text.split()]
 """,
     "threads.py": """
+from datetime import datetime
+
+
 def explode(record: dict, max_depth: int):
     for depth, reply in enumerate(record["replies"]):
         if depth < max_depth:
-            yield {"thread_id": record["thread"], "ts": reply["ts"], "body": reply["body"].strip()}
+            when = datetime.fromisoformat(str(reply["ts"]))
+            yield {"thread_id": record["thread"], "ts": when, "body": reply["body"].strip()}
 
 
 def merge_thread(key: str, rows):

@@ -185,6 +185,6 @@ def test_14_pack_sequences(done):
     packed = rows(folder, "packed")
     assert len(list((folder / "out/packed").glob("*.parquet"))) == 64
     assert all(len(row["tokens"]) == 2048 for row in packed)
-    top, ((counted,),) = shown["14_pack_sequences"]
+    top, (counted,) = shown["14_pack_sequences"]
     assert len(top) == 15
     assert counted["n"] == sum(r["tokens"][0] == 50256 or r["tokens"][-1] != 0 for r in packed)
