@@ -22,6 +22,7 @@ from zql.logical.context import (
 )
 from zql.logical.conversion import kind_of
 from zql.logical.declared import sql_function
+from zql.logical.doubts import never_true
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
@@ -92,6 +93,10 @@ class ExpressionBinder:
                 return self.subquery(expr)
             case ex.Cast(type="VARCHAR", safe=False):
                 return self.cast_to_text(expr)
+            case ex.In(negated=True) | ex.Unary(op="NOT", operand=ex.In(negated=False)):
+                tested = expr if isinstance(expr, ex.In) else expr.operand
+                never_true(self.context.doubts, tested)  # type: ignore[arg-type]
+                return self.rebuilt(expr)
             case ex.Star() | ex.Columns():
                 raise BindError(
                     "a star can only stand by itself in a select list", code="N209", span=expr.span

@@ -21,6 +21,7 @@ from zql.logical.catalog import WriteTarget
 from zql.logical.common_types import clash, common_type
 from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
+from zql.logical.doubts import swapped
 from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
 from zql.schema import Field, Schema
@@ -235,6 +236,7 @@ def set_operation(
                     span=span,
                     hint="|> UNION ALL BY NAME fills missing columns with NULL",
                 )
+            swapped(context.doubts, op.kind, names, side.names, span)
     columns = []
     for i, name in enumerate(names):
         types = [s.visible[i].column.type for s in sides]

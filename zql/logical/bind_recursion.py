@@ -16,6 +16,7 @@ from zql.logical.bind_source import visible_only
 from zql.logical.common_types import common_type
 from zql.logical.context import UNKNOWN, Context
 from zql.logical.conversion import kind_of
+from zql.logical.doubts import swapped
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
@@ -90,6 +91,8 @@ def _fitting(context: Context, op: ast.RecursiveUnion, start: Scope, step: Scope
     """The step's plan with the input's columns, in their order and types."""
     span = op.step.span or op.span
     given = _by_name(start, step, span) if op.by_name else _by_position(start, step, span)
+    if not op.by_name:
+        swapped(context.doubts, "RECURSIVE UNION", start.names, step.names, span)
     assigns = []
     for wanted, found in zip(start.visible, given, strict=True):
         type_ = wanted.column.type

@@ -32,6 +32,7 @@ from zql.logical.bind_unnest import unnest
 from zql.logical.catalog import Catalog
 from zql.logical.context import Context, Declarations, not_yet
 from zql.logical.declared import no_table_function, table_function
+from zql.logical.doubts import Doubts
 from zql.logical.local_tables import with_tables
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
@@ -39,17 +40,26 @@ from zql.source import Span
 from zql.syntax import ast
 
 
-def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Root:
-    """The plan of a query statement. Raises `BindError`, or `ErrorList` of all that is wrong."""
+def bind(
+    query: ast.Query, catalog: Catalog, declarations: Declarations, doubts: Doubts | None = None
+) -> lp.Root:
+    """The plan of a query statement; `doubts` are those of its script, and get more.
+
+    Raises `BindError`, or `ErrorList` of all that is wrong.
+    """
     try:
-        return _Binder(catalog, declarations).statement(query)
+        binder = _Binder(catalog, declarations, doubts)
+        plan = binder.statement(query)
     except Interrupted:
         raise
     except ZqlError:
         # Once more with all the columns of the files: the error then knows what could be meant.
         binder = _Binder(catalog, declarations)
         binder.context.only_named = False
-        return binder.statement(query)
+        plan = binder.statement(query)
+    if doubts is not None:
+        doubts.take(binder.context.doubts)
+    return plan
 
 
 _KEEPS_NAMES = (
@@ -63,22 +73,26 @@ def check_declaration(
     function: ast.CreateFunction | ast.CreateTableFunction,
     catalog: Catalog,
     declarations: Declarations,
-) -> list[str]:
+) -> Doubts:
     """Checks a function before it is called; gives warnings. Raises `BindError`, `ErrorList`."""
     binder = _Binder(catalog, declarations)
     if isinstance(function, ast.CreateFunction):
         binder.collected(lambda: check_function(binder.context, function))
     else:
         binder.collected(lambda: check_table_function(binder.context, function))
-    return binder.context.warnings
+    return binder.context.doubts
 
 
 T = TypeVar("T")
 
 
 class _Binder:
-    def __init__(self, catalog: Catalog, declarations: Declarations) -> None:
+    def __init__(
+        self, catalog: Catalog, declarations: Declarations, doubts: Doubts | None = None
+    ) -> None:
         self.context = Context(catalog, declarations, self.query)
+        if doubts is not None:
+            self.context.doubts.reads |= doubts.reads
 
     def statement(self, query: ast.Query) -> lp.Root:
         return self.collected(lambda: self.root(query))

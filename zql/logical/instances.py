@@ -14,8 +14,11 @@ from zql.tree import Node, map_children, walk
 N = TypeVar("N", bound=Node)
 
 
-def take(context: Context, table: LocalTable, name: str) -> Scope:
+def take(context: Context, table: LocalTable, name: str, span: Span | None) -> Scope:
     """The scope of a local table where FROM names it; its hidden columns are carried along."""
+    if table.instances:
+        operators = sum(isinstance(n, lp.LogicalPlan) for n in walk(table.scope.plan))
+        context.grow(name, operators, span)
     scope = table.scope if not table.instances else copied(context.names, table.scope)
     table.instances.append(scope)
     visible = tuple(replace(v, origin=name) for v in scope.visible)
