@@ -17,6 +17,7 @@ from zql.logical.common_types import common_type
 from zql.logical.context import UNKNOWN, Context
 from zql.logical.conversion import kind_of
 from zql.logical.doubts import swapped
+from zql.logical.instances import inlined
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
@@ -43,7 +44,7 @@ def recursive_union(
         found = Scope(lp.RoundRows(name, own, sources), visible)
         return found.with_alias(alias) if alias else found
 
-    step = _step(context, op, rows, outer)
+    step = inlined(context, _step(context, op, rows, outer), op.span)
     if not any(isinstance(n, lp.RoundRows) and n.name == name for n in walk(step.plan)):
         raise BindError(
             "the step does not read the rows of the round before",

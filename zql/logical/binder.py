@@ -38,6 +38,7 @@ from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import walk
 
 
 def bind(
@@ -121,9 +122,10 @@ class _Binder:
             context.outputs.append(_rows(scope, query.span))
         _check_targets(context)
         outputs = tuple(context.outputs)
-        if len(outputs) == 1 and not context.commons:
+        commons = _read(context.commons, outputs)
+        if len(outputs) == 1 and not commons:
             return outputs[0]
-        return lp.Program(tuple(context.commons), outputs)
+        return lp.Program(commons, outputs)
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
@@ -359,6 +361,17 @@ def _one_or_list(errors: list[ZqlError]) -> ZqlError:
 
 
 _OF_THE_WHOLE = ("N208", "N218")
+
+
+def _read(commons: Sequence[lp.Common], outputs: Sequence[lp.Output]) -> tuple[lp.Common, ...]:
+    """Those that something reads: each may read the ones before it."""
+    found: list[lp.Common] = []
+    wanted = {n.number for o in outputs for n in walk(o) if isinstance(n, lp.CommonRows)}
+    for common in reversed(commons):
+        if common.number in wanted:
+            found.insert(0, common)
+            wanted |= {n.number for n in walk(common) if isinstance(n, lp.CommonRows)}
+    return tuple(found)
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:
