@@ -348,7 +348,7 @@ class ScriptRun:
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):
             looks = isinstance(statement, ast.Explain | ast.Describe)
-            doubts = Doubts() if looks else self.doubts
+            doubts = Doubts() if looks else None
             plan = self.bind(self.query_of(statement), doubts=doubts)
             self.session.compile(plan)
             self.declare_tables(plan)
@@ -453,10 +453,12 @@ class ScriptRun:
         """The plan of a query; what is doubtful in it is noted, as a rule among the script's."""
         before = self.session.previous
         query = self.whole(query)
-        doubts = self.doubts if doubts is None else doubts
-        plan = bind(query, self.catalog, self.declarations, doubts)
-        for sort in unseen_sorts(plan):
-            _doubt_sort(doubts, sort, query)
+        plan = bind(
+            query, self.catalog, self.declarations, self.doubts if doubts is None else doubts
+        )
+        if doubts is None:  # else it is EXPLAIN, which has a note on sorts, or DESCRIBE
+            for sort in unseen_sorts(plan):
+                _doubt_sort(self.doubts, sort, query)
         if isinstance(plan, lp.Query) and remember and not self.checking:
             if before is not None:
                 query = _spelled_out(query, before)

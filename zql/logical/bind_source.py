@@ -415,7 +415,8 @@ def _values(
     context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...], wanted: tuple[str, ...]
 ) -> Scope:
     width = len(item.rows[0])
-    binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
+    scopes = outer or (Scope(lp.Values((), ()), ()),)
+    binder = ExpressionBinder(context, scopes, row_by_row="VALUES")
     rows = []
     for row in item.rows:
         rows.append(tuple(binder.bind(e) for e in row))

@@ -36,7 +36,7 @@ class Doubts:
 
     def read(self, key: object, name: str, plan: lp.LogicalPlan, span: Span | None) -> None:
         """A table is read; where else it was, its rows may have been others (`random()`)."""
-        what = _volatile(plan)
+        what = volatile_function(plan)
         if span is None or what is None:
             return
         first = self.reads.setdefault(key, span)
@@ -48,7 +48,7 @@ class Doubts:
             )
 
 
-def _volatile(plan: lp.LogicalPlan) -> str | None:
+def volatile_function(plan: lp.LogicalPlan) -> str | None:
     """A function in the plan that gives another value each time; None without any."""
     for node in walk(plan):
         if isinstance(node, ex.Call) and node.volatile:
