@@ -121,6 +121,9 @@ def _assign(
     found = matching(binder.scope.visible, first)
     if not found:
         error = unknown("column", first, list(binder.scope.names), a.target.span)
+        if rest and binder.scope.alias(first) is not None:
+            error.message = f'"{first}" is a table: SET changes columns'
+            error.args, error.hint = (error.message,), f"write {rest[0]} = .. alone"
         error.hint = error.hint or f"to add a column: |> EXTEND .. AS {first}"
         raise error
     if len(found) > 1:

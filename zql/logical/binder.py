@@ -30,7 +30,7 @@ from zql.logical.bind_source import bind_item, bind_items, named, unique, visibl
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import unnest
 from zql.logical.catalog import Catalog
-from zql.logical.context import Context, Declarations, not_yet
+from zql.logical.context import TOO_LARGE, Context, Declarations, not_yet
 from zql.logical.declared import no_table_function, table_function
 from zql.logical.doubts import Doubts
 from zql.logical.local_tables import with_tables
@@ -53,7 +53,9 @@ def bind(
         plan = binder.statement(query)
     except Interrupted:
         raise
-    except ZqlError:
+    except ZqlError as error:
+        if error.code == TOO_LARGE:
+            raise
         # Once more with all the columns of the files: the error then knows what could be meant.
         binder = _Binder(catalog, declarations)
         binder.context.only_named = False

@@ -29,8 +29,9 @@ from zql.tree import Node, rewrite_up
 UNKNOWN = ""
 """The type of a column whose expression had an error: it causes no further ones."""
 
-MOST_GROWN = 5_000
+MOST_GROWN = 3_000
 """Operators and calls that views, tables of WITH and functions may bring into one plan."""
+TOO_LARGE = "P446"
 
 T = TypeVar("T")
 
@@ -160,7 +161,7 @@ class Context:
         if self.grown > MOST_GROWN:
             raise BindError(
                 f'the query grows too large: "{name}" and what it is made of are read too often',
-                code="P446",
+                code=TOO_LARGE,
                 span=span,
                 hint="CREATE TEMP TABLE computes a query once, and reading it is one operator",
             )
