@@ -119,8 +119,7 @@ def test_a_parameter_that_hides_a_column_of_the_body_is_a_warning(session):
     first, second = session.statements(Source("<script>", script))
     (warning,) = first.result.warnings
     assert warning == (
-        'f: "k" is a parameter and a column made here: the name means the parameter '
-        "(<script>:1:72)"
+        'f: "k" is a parameter and a column made here: the name means the parameter (<script>:1:72)'
     )
     with second.rows as stream:
         assert [r for b in stream.batches() for r in b.to_pylist()] == [{"v": 5}, {"v": 6}]
