@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 SOURCES = zql tests examples .ci
 
-.PHONY: help check format test golden docs soak bench bench-tpch sizes
+.PHONY: help check format test golden docs soak bench bench-planning bench-tpch sizes
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -35,6 +35,9 @@ sizes:  ## the ten longest files and functions
 
 bench:  ## ZQL beside its peers (docs/benchmarks.md); ARGS names some, and --runs
 	$(PYTHON) tests/benchmarks/compare.py $(ARGS)
+
+bench-planning:  ## what parsing, planning and checking a script cost
+	$(PYTHON) tests/benchmarks/planning.py $(ARGS)
 
 bench-tpch:  ## the 22 queries of TPC-H at scale 1 beside DuckDB, one by one; ARGS: --runs
 	$(PYTHON) tests/benchmarks/tpch.py $(ARGS)

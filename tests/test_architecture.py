@@ -10,7 +10,7 @@ from zql.session import ALL_RULES
 from zql.settings_text import SETTINGS
 from zql.storage.options import FOR_ALL_READERS
 from zql.storage.registry import FORMATS
-from zql.syntax.keywords import RESERVED
+from zql.syntax.keywords import OPERATORS, RESERVED, STATEMENTS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -111,7 +111,7 @@ def test_golden_plans_of_rules_have_their_rule():
     written = {path.stem for path in (ROOT / "tests/plans").glob("*.test")}
     operators = set(re.findall(r"ast\.(\w+)\(\)", text("zql/logical/binder.py")))
     names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in operators}
-    others = {"from", "describe", "explain", "map", "as", "select_query", "hints"}
+    others = {"from", "describe", "explain", "map", "as", "select_query", "hints", "on_error"}
     assert written - names - others <= RULES | ALL_RULES
 
 
@@ -126,6 +126,33 @@ def test_reserved_words_are_those_of_the_manual():
     page = text("docs/language.md")
     block = page[page.index("    ALL AND ANY") :].split("\n\n")[0]
     assert set(block.split()) == RESERVED
+
+
+def first_words(page, head):
+    """The first word of each text in backticks, in the first cells of a table."""
+    body = text(page).split(head)[1].split("\n\n")[0].split("\n")[2:]
+    cells = [re.split(r"(?<!\\)\|", row)[1] for row in body]
+    return {word for cell in cells for word in re.findall(r"`([A-Z]+)", cell)}, cells
+
+
+def test_operators_are_those_of_the_manual():
+    words, cells = first_words("docs/operators.md", "| Operator | |")
+    assert words == set(OPERATORS)
+    assert all("](" in cell for cell in cells)
+
+
+def test_statements_are_those_of_the_manual():
+    words, _ = first_words("docs/language.md", "| Statement | What it does |")
+    assert words == set(STATEMENTS)
+
+
+def test_operators_of_the_manual_have_an_order():
+    page = text("docs/language.md")
+    rows = page[page.index("## Order") :].split("\n\n")[2]
+    ends = {"WRITE", "EXPORT", "CREATE", "FINISH", "DESCRIBE", "CALL", "REDUCE"}
+    kinds = {"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
+    words = set(re.findall(r"`([A-Z]+)", rows)) - {"GROUP"}
+    assert words == set(OPERATORS) - ends - kinds
 
 
 def test_settings_are_those_of_the_manual():

@@ -7,6 +7,7 @@ import zql
 
 NAMES = [
     "BindError",
+    "Context",
     "ErrorList",
     "Interrupted",
     "ParameterError",
@@ -32,7 +33,7 @@ QUERY = {
     "to_reader", "types", "write",
 }  # fmt: skip
 SESSION = {
-    "close", "interrupt", "query", "register", "run", "set", "tables", "udf", "unregister",
+    "close", "interrupt", "query", "register", "run", "set", "share", "tables", "udf", "unregister",
 }  # fmt: skip
 
 

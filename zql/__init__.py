@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BindError",
+    "Context",
     "ErrorList",
     "Interrupted",
     "ParameterError",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Context": "zql.execution.context",
     "Query": "zql.queries",
     "Result": "zql.queries",
     "RunReport": "zql.execution.report",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from zql.errors import BindError
+from zql.logical.bind_shared import shared_object
 from zql.logical.binder import bind, check_declaration
 from zql.logical.catalog import Catalog
 from zql.logical.constants import constant_value
@@ -50,6 +51,8 @@ class Declaring:
             case ast.Declare():
                 value = declare(statement, self.params, self.catalog, context)
                 declarations.parameters[statement.name.text] = value
+            case ast.DeclareShared():
+                declarations.parameters[statement.name.text] = shared_object(context, statement)
             case ast.CreateView():
                 self.create_view(statement)
             case ast.CreateFunction():
@@ -145,6 +148,7 @@ def declared_name(statement: ast.Statement) -> str | None:
     match statement:
         case (
             ast.Declare()
+            | ast.DeclareShared()
             | ast.CreateView()
             | ast.CreateTable()
             | ast.CreateFunction()

@@ -21,6 +21,7 @@ LIBRARY = os.path.join(os.path.dirname(__file__), "library")
 
 _DECLARES = (
     ast.Declare,
+    ast.DeclareShared,
     ast.CreateView,
     ast.CreateFunction,
     ast.CreateTableFunction,

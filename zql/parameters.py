@@ -37,14 +37,26 @@ def check_names(script: ast.Script, params: Mapping[str, Any], declared: Declara
     """
     uses: dict[str, Span | None] = {}
     own: dict[str, ast.Declare] = {}
+    shared: set[str] = set()
     for node in walk(script):
         if isinstance(node, ex.Parameter | ast.ParameterSource):
             uses.setdefault(node.name, node.span)
         elif isinstance(node, ast.Declare):
             own.setdefault(node.name.text, node)
+        elif isinstance(node, ast.DeclareShared):
+            shared.add(node.name.text)
     errors: list[ZqlError] = []
-    known = [*own, *uses]
+    known = [*own, *(use for use in uses if use not in shared)]
     for name in params:
+        if name in shared:
+            errors.append(
+                ParameterError(
+                    f"${name} is a shared object, which the script makes itself",
+                    code="A504",
+                    hint="leave the value away, or make it one of what its factory takes",
+                )
+            )
+            continue
         if name not in own and name not in uses:
             near = nearest(name, known)
             errors.append(
@@ -74,7 +86,7 @@ def check_names(script: ast.Script, params: Mapping[str, Any], declared: Declara
             or f"give one: -p {name}=.. or params={{'{name}': ..}}",
         )
         for name, span in uses.items()
-        if name not in own and name not in params and name not in declared.parameters
+        if name not in {*own, *shared, *params, *declared.parameters}
     ]
     errors += missing
     if len(errors) == 1:

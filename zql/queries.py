@@ -102,11 +102,14 @@ class Query(_Rows):
         plan: lp.Query | lp.Program,
         text: str,
         params: Mapping[str, Any] | None = None,
+        tables: Mapping[str, object] | None = None,
     ) -> None:
+        """`tables` are the Python objects that it reads, by name: it holds them."""
         self._session = session
         self._plan = plan
         self.text = text
         self.params = dict(params or {})
+        self.tables = dict(tables or {})
 
     @property
     def columns(self) -> list[str]:
@@ -165,7 +168,7 @@ class Query(_Rows):
     def collect(self, *, limit: int | None = None) -> Result:
         """Runs the query; all rows (or the first `limit`) in memory."""
         plan = self._plan if limit is None else lp.limited(self._plan, limit)
-        query = Query(self._session, plan, self.text, self.params)
+        query = Query(self._session, plan, self.text, self.params, self.tables)
         return Result(query.to_arrow(), query._whole_numbers())
 
     def count(self) -> int:

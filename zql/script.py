@@ -397,7 +397,7 @@ class ScriptRun:
                 code="U606",
                 hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
             )
-        return Query(self.session, plan, text, params)
+        return Query(self.session, plan, text, params, self.catalog.held)
 
     def query_of(self, statement: Any) -> ast.Query:
         """The query that a statement is, or stands for. Raises `BindError`."""
@@ -631,7 +631,7 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
 
 def describe(plan: lp.Root) -> str:
     """Names and types of a query's columns, a line each; several outputs one after the other."""
-    outputs = (o for o in lp.outputs_of(plan) if not isinstance(o, lp.Finish))
+    outputs = (o for o in lp.main_outputs(plan) if not isinstance(o, lp.Finish))
     return "\n\n".join(_described(output) for output in outputs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from zql.errors import (
 )
 from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
+from zql.execution.handed import HandedTables
 from zql.execution.settings import Settings
+from zql.execution.shared import SharedObjects
 from zql.execution.stored import StoredTables
 from zql.explain.explanation import (
     FORMATS,
@@ -31,8 +34,10 @@ from zql.explain.explanation import (
     trace,
 )
 from zql.explain.notes import notes_of
-from zql.expr.functions import PythonFunction
+from zql.expr.expression import SharedObject
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
+from zql.logical.catalog import Shared
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.parameters import CommandLineValue
@@ -47,6 +52,7 @@ from zql.source import Source
 from zql.syntax import ast
 from zql.syntax.parser import parse_script
 from zql.syntax.printer import print_statement
+from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -86,7 +92,9 @@ class Session:
         self.disabled: frozenset[str] = frozenset()
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
+        self._handed = HandedTables()
         self._tables = StoredTables()
+        self._shared = SharedObjects()
         self._described: dict[str, Columns] = {}
         self._engine: Engine | None = None
         self._runner: Runner | None = None
@@ -138,6 +146,17 @@ class Session:
         self.declarations.functions[name or found.name] = found
         return found
 
+    def share(self, name: str, value: object) -> None:
+        """Makes any object an argument `$name` of Python functions in this session's queries.
+
+        It is stored once for all workers, and each loads it when it first needs it; arrays in it
+        stay mapped to the file. `DECLARE name SHARED DEFAULT module.factory(..)` does it in a
+        script.
+        """
+        key = f"{name}-{os.urandom(8).hex()}"
+        self._shared.put(key, value)
+        self.declarations.parameters[name] = SharedObject(name, key)
+
     def tables(self) -> list[str]:
         """Names that FROM knows: views and objects."""
         return [
@@ -159,6 +178,7 @@ class Session:
         for name in self._tables.tables:
             self.declarations.tables.pop(name, None)
         self._tables.close()
+        self._shared.close()
 
     def _stop(self) -> None:
         self._described.clear()
@@ -186,7 +206,13 @@ class Session:
         if self._runner is None:
             from zql.execution.runner import Runner
 
-            self._runner = Runner(self.settings, self._objects, self.engine(), self._tables)
+            self._runner = Runner(
+                self.settings,
+                ChainMap(self._objects, self._handed.tables),
+                self.engine(),
+                self._tables,
+                self._shared,
+            )
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -311,7 +337,8 @@ class Session:
     def then(self, query: Query, text: str, params: Mapping[str, Any] | None) -> Query:
         """A query with more operators; see `Query.then`."""
         joined = f"{query.text.rstrip().rstrip(';')}\n{text}"
-        return self.query(joined, {**query.params, **(params or {})}, scan_locals=False)
+        given = {**query.params, **(params or {})}
+        return self.query(joined, given, tables=query.tables, scan_locals=False)
 
     def write_query(self, query: Query, path: str, options: Mapping[str, Any]) -> RunReport:
         """Writes a query's rows; see `Query.write`."""
@@ -396,17 +423,12 @@ class Session:
         tables: Mapping[str, object] | None = None,
         find: Callable[[str], object | None] | None = None,
     ) -> EngineCatalog:
-        objects = dict(tables or {})
-
-        def look(name: str) -> object | None:
-            if name in objects:
-                return objects[name]
-            return find(name) if find is not None else None
-
         return EngineCatalog(
             self.engine,
             self._objects,
-            find=look,
+            find=find or (lambda _name: None),
+            tables=tables,
+            handed=self._handed,
             base_dir=base_dir,
             probe=self._probe,
             storage_options=self.settings.storage_options.reveal(),
@@ -414,10 +436,31 @@ class Session:
         )
 
     def _probe(
-        self, function: PythonFunction, plan: lp.LogicalPlan, record: Any, keywords: Any
+        self,
+        function: PythonFunction,
+        plan: lp.LogicalPlan,
+        record: Any,
+        keywords: Any,
+        tolerant: bool,
+        shared: Shared,
     ) -> PythonFunction:
-        limited = lp.Query(lp.Limit(plan, 100), tuple(c.name for c in plan.columns))
-        return self.runner().probe(function, self.compile(limited).stages, record, keywords)
+        limited = lp.Query(lp.Limit(_lenient(plan), 100), tuple(c.name for c in plan.columns))
+        stages = self.compile(limited).stages
+        return self.runner().probe(
+            function, stages, record, keywords, tolerant=tolerant, shared=shared
+        )
+
+
+def _lenient(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """The plan for a look at a few rows: none is kept as a reject, and any number may fail."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, ErrorPolicy):
+            return node
+        return replace(node, most_rows=None, most_percent=None, record=(), facts=())
+
+    lenient: lp.LogicalPlan = rewrite_up(plan, visit)
+    return lenient
 
 
 ALL_RULES = frozenset({*RULES, fuse_steps.__name__, share_groups.__name__})

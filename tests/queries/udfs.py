@@ -107,3 +107,73 @@ def ticket(value: int) -> int:
 
 def same(row: dict) -> dict:
     return row
+
+
+def picky(n: int) -> int:
+    if n % 3 == 0:
+        raise ValueError(f"{n} is a multiple of 3")
+    return n * 10
+
+
+def picky_untyped(n):
+    return picky(n)
+
+
+def too_long(n: int) -> int:
+    return n if n < 3 else "three or more"
+
+
+def picky_record(row: dict) -> dict[str, int]:
+    return {"value": picky(row["id"])}
+
+
+class Value(TypedDict):
+    value: int
+
+
+def picky_row(row: dict) -> Value:
+    return {"value": picky(row["id"])}
+
+
+def misfit_row(row: dict) -> Value:
+    return {"value": "x"} if row["id"] == 2 else None if row["id"] == 4 else {"value": row["id"]}
+
+
+def picky_rows(row: dict) -> Iterator[Value]:
+    yield {"value": row["id"]}
+    yield {"value": picky(row["id"])}
+
+
+def misfit_rows(row: dict) -> Iterator[Value]:
+    yield {"value": row["id"]}
+    yield {"value": "x" if row["id"] == 2 else -row["id"]}
+
+
+class Lexicon:
+    def __init__(self, size: int, names: list[str]) -> None:
+        self.places = {name: place for place, name in enumerate(names)}
+        self.size = size
+
+
+def lexicon(size: int, names: list[str] = ("Ada", "Bob")) -> Lexicon:
+    return Lexicon(size, list(names))
+
+
+def known(name: str, lexicon: Lexicon) -> bool:
+    return name in lexicon.places
+
+
+def place_of(name: str, lexicon: Lexicon) -> int | None:
+    return lexicon.places.get(name)
+
+
+def size_of(lexicon):
+    return lexicon.size
+
+
+def with_place(row: dict, lexicon):
+    return {"id": row["id"], "place": lexicon.places.get(row["name"])}
+
+
+def number_of(number: int, lexicon: Lexicon) -> int:
+    return list(lexicon.places.values())[number - 1] + lexicon.size

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
+import pyarrow as pa
 import pytest
 import zql
 from zql.errors import UdfError
@@ -170,3 +172,30 @@ def test_flatmap_of_plain_values_gives_a_column(session, folder):
 def test_too_many_threads_are_a_slip():
     with pytest.raises(zql.UsageError, match="from 1 to 1024"):
         zql.Session(threads=100_000)
+
+
+def test_a_name_may_mean_another_table_in_the_next_query(session):
+    table = pa.table({"a": [1, 2]})
+    first = session.query("FROM table")
+    table = pa.table({"a": [3], "b": [4]})
+    second = session.query("FROM table")
+    assert second.to_dicts() == [{"a": 3, "b": 4}]
+    assert first.to_dicts() == [{"a": 1}, {"a": 2}]
+    assert first.then("|> WHERE a > 1").to_dicts() == [{"a": 2}]
+    assert session.query("FROM t", tables={"t": [{"x": 1}]}).to_dicts() == [{"x": 1}]
+    assert session.query("FROM t", tables={"t": [{"y": 2}]}).to_dicts() == [{"y": 2}]
+    assert table.num_rows == 1
+
+
+def test_what_is_handed_in_wins_over_what_is_registered(session):
+    session.register("t", [{"x": 1}])
+    assert session.query("FROM t").to_dicts() == [{"x": 1}]
+    assert session.query("FROM t", tables={"t": [{"x": 2}]}).to_dicts() == [{"x": 2}]
+    assert session.query("FROM t").to_dicts() == [{"x": 1}]
+
+
+def test_tables_of_queries_that_are_gone_are_not_kept(session):
+    for number in range(5):
+        session.query("FROM t", tables={"t": pa.table({"a": [number]})}).to_dicts()
+    gc.collect()
+    assert not session._handed.tables

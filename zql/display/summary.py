@@ -69,9 +69,11 @@ def common_folder(files: Sequence[Written]) -> str:
 
 
 def summary_lines(result: RunReport) -> list[str]:
-    """The files that a run wrote or kept, and rows that nothing took; else nothing."""
+    """The files that a run wrote or kept, and rows that failed or that nothing took."""
     dropped = result.counters.get("rows_dropped", 0)
     lost = [f"dropped {count(dropped, 'row')} that no branch of SWITCH takes"] if dropped else []
+    rejected = result.counters.get("rows_rejected", 0)
+    lost += [f"{count(rejected, 'row')} failed, and ON ERROR let them go"] if rejected else []
     if not result.outputs:
         return lost
     lines = written_lines(result.outputs, result.elapsed)
@@ -99,6 +101,7 @@ def stage_lines(result: RunReport) -> list[str]:
         for step in stage.steps:
             rows = f"{step.rows_in:,} -> {count(step.rows_out, 'row')}"
             calls = f", {count(step.calls, 'call')}" if step.calls else ""
+            calls += f", {step.rejected:,} failed" if step.rejected else ""
             took = f", {duration(step.seconds)}" if step.seconds else ""
             lines.append(f"  {safe_text(step.operator, 100)}: {rows}{calls}{took}")
     shown = ", ".join(f"{safe_text(name)} {n:,}" for name, n in result.counters.items() if n)

@@ -43,8 +43,11 @@ class CallError(Exception):
         *,
         hint: str | None = None,
         notes: tuple[str, ...] = (),
+        fatal: bool = False,
     ) -> None:
+        """A `fatal` one ends the run whatever ON ERROR says."""
         super().__init__(message)
+        self.fatal = fatal
         self.code = code
         self.function = function
         self.row = row
@@ -61,6 +64,7 @@ def failed(function: PythonFunction, row: int, error: BaseException) -> CallErro
         row,
         f"raised {traces.told(error)}",
         notes=traces.frames(error),
+        fatal=not isinstance(error, Exception) or isinstance(error, MemoryError),
     )
 
 

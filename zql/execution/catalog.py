@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError, StorageError
 from zql.execution.engine import Engine, EngineError
+from zql.execution.handed import HandedTables
 from zql.execution.remote_files import add_filesystems
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
@@ -18,6 +19,7 @@ from zql.logical.catalog import (
     FunctionFacts,
     ObjectTable,
     QueryProblem,
+    Shared,
     TypeProblem,
     WriteTarget,
 )
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from zql.storage.dataset import Dataset
 
 Finder = Callable[[str], object | None]
-Prober = Callable[[PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str]], PythonFunction]
+Prober = Callable[
+    [PythonFunction, lp.LogicalPlan, Sequence[str], Sequence[str], bool, Shared], PythonFunction
+]
 
 
 Columns = tuple[tuple[str, DataType], ...]
@@ -44,13 +48,15 @@ _LEAVES = lp.Scan | lp.MemoryScan | lp.StageResult | lp.BatchInput | lp.CommonRo
 class EngineCatalog:
     """Implements `logical.catalog.Catalog`.
 
-    `find` gives a Python object for a name; `objects` collects those that plans refer to. `pending`
+    `objects` are registered under their names; `tables` are handed in with this text, and `find`
+    gives a Python object for another name. `handed` gives keys to those that plans refer to, and
+    `held` has them, as long as the catalog is there. `pending`
     are the outputs of earlier statements that were checked, not run. While `provisional` is set the
     types of files may come from a look at some rows; `sampled` then collects those tables.
     `described` keeps answers of DuckDB, for the catalogs of a session together.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a session's catalog has all of its session
         self,
         engine: Callable[[], Engine],
         objects: dict[str, object],
@@ -60,10 +66,15 @@ class EngineCatalog:
         base_dir: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
         described: dict[str, Columns] | None = None,
+        tables: Mapping[str, object] | None = None,
+        handed: HandedTables | None = None,
     ) -> None:
         self._engine = engine
         self._objects = objects
         self._find = find
+        self._given = dict(tables or {})
+        self._handed = handed or HandedTables()
+        self.held: dict[str, object] = {}
         self._probe = probe
         self._base_dir = base_dir
         self._storage_options = dict(storage_options or {})
@@ -127,23 +138,26 @@ class EngineCatalog:
         return None
 
     def object(self, name: str) -> ObjectTable | None:
-        value = self._objects.get(name)
-        if value is None:
-            found = self._find(name)
+        if name in self._objects and name not in self._given:
+            key, value = name, self._objects[name]
+        else:
+            found = self._given[name] if name in self._given else self._find(name)
             if found is None:
                 return None
-            value = arrow_table(name, found)
-            self._objects[name] = value
+            if name not in self.held:
+                self.held[name] = arrow_table(name, found)
+            value = self.held[name]
+            key = self._handed.key(name, value, self._objects)
         engine = self._engine()
         engine.register("zql_object", value)
         try:
             columns = engine.describe("SELECT * FROM zql_object")
         finally:
             engine.unregister("zql_object")
-        return ObjectTable(name, Schema(tuple(Field(n, t) for n, t in columns)))
+        return ObjectTable(key, Schema(tuple(Field(n, t) for n, t in columns)))
 
     def object_names(self) -> Iterable[str]:
-        return list(self._objects)
+        return list({**self._objects, **self._given})
 
     def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
         from zql.execution.introspect import module_functions
@@ -193,6 +207,12 @@ class EngineCatalog:
                 f"SELECT _made.* FROM {typed_rows(used.values())} AS _row, LATERAL ({sql}) AS _made"
             )
         columns = self._columns_of(sql)
+        # DuckDB gives no row for a file that is not there: a slip would go unseen.
+        looks = name in ("read_text", "read_blob") and not used
+        if looks and not self._engine().rows(f"SELECT count(*) FROM glob({inner})")[0][0]:
+            from zql.storage.listing import not_found
+
+            raise not_found(inner.strip("'"))
         return Schema(tuple(Field(n, t) for n, t in columns))
 
     def query(self, sql: str) -> tuple[str, Schema]:
@@ -240,6 +260,8 @@ class EngineCatalog:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> PythonFunction:
         if self._probe is None:
             raise BindError(
@@ -247,7 +269,7 @@ class EngineCatalog:
                 code="T319",
                 hint="annotate the function, or write RETURNS",
             )
-        return self._probe(function, plan, record, keywords)
+        return self._probe(function, plan, record, keywords, tolerant, shared)
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target
@@ -341,11 +363,13 @@ def _plan_sql(plan: Node) -> str:
 
 
 def _without_python(expr: ex.Expr) -> ex.Expr:
-    """Python calls replaced by NULLs of their types, which DuckDB can look at."""
+    """Python calls replaced by NULLs of their types, which DuckDB can look at; objects by NULLs."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, ex.PythonCall):
             return ex.Cast(ex.Literal(None), node.type)
+        if isinstance(node, ex.SharedObject | ex.TaskContext):
+            return ex.Literal(None)
         return map_children(node, visit)
 
     return visit(expr)  # type: ignore[return-value]

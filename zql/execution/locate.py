@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from zql.errors import UdfError, ZqlError
 from zql.execution.binding import CallError
@@ -67,15 +67,56 @@ def scan_place(
     The plan is run again, up to this row, with the rows' numbers in their files: so that what
     seldom fails need not carry them.
     """
+    try:
+        sql = _placed_sql(sources, plan, split)
+        if sql is None:
+            return None
+        rows = engine.rows(f"{sql} LIMIT 1 OFFSET {number}")
+    except (ZqlError, OSError):
+        return None  # the place is help, and its lack may not hide the error itself
+    return f"row {int(rows[0][0]) + 1} of {shown(rows[0][1])}" if rows else None
+
+
+def row_places(
+    part: Input | None,
+    step: Step,
+    numbers: Sequence[int],
+    connection: Callable[[], tuple[Engine, Sources]],
+) -> list[tuple[str | None, int | None]]:
+    """The files and the rows in them, from 1, of many rows, which are numbered as in `row_place`.
+
+    The part is read once more for it. None for rows that do not come from one row of a file.
+    """
+    nowhere: tuple[str | None, int | None] = (None, None)
+    if not isinstance(part, Split) or not isinstance(step, RunSql):
+        return [nowhere] * len(numbers)
+    engine, sources = connection()
+    sql = _placed_sql(sources, step.plan, part)
+    if sql is None:
+        return [(shown(part.file.path), None)] * len(numbers)
+    found: dict[int, tuple[str | None, int | None]] = {}
+    wanted = sorted(set(numbers), reverse=True)
+    start = 0
+    with engine.batches(sql, _BATCH_ROWS) as stream:
+        for batch in stream:
+            while wanted and wanted[-1] < start + batch.num_rows:
+                number = wanted.pop()
+                row, file = (column[number - start].as_py() for column in batch.columns)
+                found[number] = (shown(file), row + 1)
+            start += batch.num_rows
+    return [found.get(number, nowhere) for number in numbers]
+
+
+_BATCH_ROWS = 8192
+
+
+def _placed_sql(sources: Sources, plan: LogicalPlan, split: Split | None) -> str | None:
+    """The SELECT of the rows and files of a plan over a scan; None when it has none."""
     placed = with_place(plan, _ROW, _FILE)
     if placed is None:
         return None
     (leaf,) = (node for node in walk(placed) if isinstance(node, Scan))
     items = f"{quote_identifier(_ROW.name)}, {quote_identifier(_FILE.name)}"
-    try:
-        relation = sources.relation(leaf, split, number_rows=True)
-        sql = render(placed, sources.of(placed, {leaf: relation}))
-        rows = engine.rows(f"SELECT {items} FROM (\n{sql}\n) LIMIT 1 OFFSET {number}")
-    except (ZqlError, OSError):
-        return None  # the place is help, and its lack may not hide the error itself
-    return f"row {int(rows[0][0]) + 1} of {shown(rows[0][1])}" if rows else None
+    relation = sources.relation(leaf, split, number_rows=True)
+    sql = render(placed, sources.of(placed, {leaf: relation}))
+    return f"SELECT {items} FROM (\n{sql}\n)"

@@ -13,19 +13,22 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.binding import CallError, Catch
 from zql.execution.carry import carried
+from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
 from zql.execution.kept import KeptFile
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.profile import profile_of, rows_scanned
+from zql.execution.rejects import Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.sources import Input, Sources, casts
 from zql.execution.udf import ORDINAL, Caller
-from zql.expr.expression import Column, Expr
+from zql.expr.expression import Column, Expr, SharedObject, TaskContext
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import Apply, BatchInput, LogicalPlan, MapRows, Scan
-from zql.physical.plan import CallPython, RunSql, Stage, Step
+from zql.physical.plan import CallPython, RunSql, Stage, Step, policies_in
 from zql.physical.sql import render
 from zql.storage.format import Split
 from zql.tree import Node, walk
@@ -61,6 +64,9 @@ class Pipeline:
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
         self.bytes_spilled = 0
+        self.shared: Mapping[str, Any] = {}
+        self.task = 0
+        self._context: Context | None = None
         self._stage = stage
         self._input = input
         self._engine = engine
@@ -72,6 +78,8 @@ class Pipeline:
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
         self._relations: Mapping[Node, str] = {}
+        self._rejections = Rejections(self._places, self._place)
+        self._reaching = _first_steps(self.steps)
         self._stack = ExitStack()
 
     def __enter__(self) -> Pipeline:
@@ -96,7 +104,7 @@ class Pipeline:
         for i in range(1, count):
             step = self.steps[i]
             if isinstance(step, CallPython):
-                stream = self._call(step.call, stream, self.counts[i])
+                stream = self._call(step.call, stream, self.counts[i], self._reaching.get(i, ()))
             else:
                 stream = self._select(step.plan, stream, self.counts[i])
         return stream
@@ -107,6 +115,14 @@ class Pipeline:
         options = self._settings.storage_options.reveal()
         sources = Sources(cursor, self._results, self._objects, options)
         return cursor, self._stack.enter_context(sources)
+
+    def keep_rejects(self, folder: str) -> None:
+        """Says where the rows go that ON ERROR keeps."""
+        self._rejections.folder = folder
+
+    def rejected(self) -> tuple[Rejected, ...]:
+        """What ON ERROR let go, once all batches have been read."""
+        return self._rejections.finished()
 
     # ---- steps ---------------------------------------------------------------------------------
 
@@ -196,9 +212,13 @@ class Pipeline:
                 yield piece
 
     def _call(
-        self, call: Apply | MapRows, stream: Iterator[pa.RecordBatch], count: StepCount
+        self,
+        call: Apply | MapRows,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+        policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
-        """Python over each batch."""
+        """Python over each batch; it is the first step of these policies."""
         try:
             caller = Caller(
                 call,
@@ -210,6 +230,7 @@ class Pipeline:
         except CallError as error:
             raise locate.load_error(error) from None
         for batch in stream:
+            self._rejections.reached(policies, batch.num_rows)
             results = caller.run(batch)
             while True:
                 began = time.perf_counter()
@@ -218,23 +239,35 @@ class Pipeline:
                     with redirect_stdout(sys.stderr):
                         result = next(results, None)
                 except CallError as error:
-                    raise locate.call_error(error, self._place(error, batch, count)) from None
+                    number = self._numbers(batch, count)[error.row].as_py()
+                    raise locate.call_error(error, self._place(number)) from None
                 count.seconds += time.perf_counter() - began
                 count.calls = caller.calls
                 if result is None:
                     break
                 count.rows_out += result.num_rows
                 yield result
+            if caller.failures:
+                count.rejected += len(caller.failures)
+                self._rejections.take(caller.failures, batch, self._numbers(batch, count))
+                caller.failures.clear()
             count.rows_in += batch.num_rows
 
     # ---- help for calls --------------------------------------------------------------------------
 
-    def _place(self, error: CallError, batch: pa.RecordBatch, count: StepCount) -> str:
+    def _numbers(self, batch: pa.RecordBatch, count: StepCount) -> pa.Array:
+        """Which rows of the first step's those of a batch came from."""
+        import pyarrow as pa
+
         if ORDINAL in batch.schema.names:
-            number = batch.column(ORDINAL)[error.row].as_py()
-        else:
-            number = count.rows_in + error.row
+            return batch.column(ORDINAL)
+        return pa.array(range(count.rows_in, count.rows_in + batch.num_rows), pa.int64())
+
+    def _place(self, number: int) -> str:
         return locate.row_place(self._input, self.steps[0], number, self.connection)
+
+    def _places(self, numbers: Sequence[int]) -> list[tuple[str | None, int | None]]:
+        return locate.row_places(self._input, self.steps[0], numbers, self.connection)
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch in pieces that are not too big for Python."""
@@ -244,7 +277,11 @@ class Pipeline:
             yield batch.slice(start, rows)
 
     def _constant(self, expr: Expr) -> tuple[Any, Kind]:
-        """The value of a constant argument, and its type."""
+        """The value of a constant argument, and its type; a shared object has none that counts."""
+        if isinstance(expr, SharedObject):
+            return self.shared[expr.key], Kind("VARCHAR")
+        if isinstance(expr, TaskContext):
+            return self._told(expr), Kind("VARCHAR")
         with self._engine.cursor() as cursor:
             sql = f"SELECT {expression_sql(expr)} AS x"
             kind = parse(cursor.describe(sql)[0][1])
@@ -252,6 +289,19 @@ class Pipeline:
             with cursor.batches(f"SELECT CAST(x AS {wire}) AS x FROM ({sql})", 1) as stream:
                 (batch,) = stream
             return to_python(batch.column(0), kind)[0], kind
+
+    def _told(self, expr: TaskContext) -> Context:
+        """The context of the task: one for all functions, so that their counters add up."""
+        if self._context is None:
+            path = self._input.file.path if isinstance(self._input, Split) else None
+            keys = {shared.name: shared.key for shared in expr.shared}
+            self._context = Context(self.task, path, keys, self.shared)
+        return self._context
+
+    @property
+    def sums(self) -> Mapping[str, int]:
+        """The counters of the functions."""
+        return self._context.sums if self._context is not None else {}
 
     def _as_text(self, batch: pa.RecordBatch, name: str, kind: Kind) -> pa.Array:
         """A column in its wire type, by way of DuckDB."""
@@ -262,6 +312,18 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
+
+
+def _first_steps(steps: Sequence[Step]) -> dict[int, tuple[ErrorPolicy, ...]]:
+    """By step the policies whose first call it makes."""
+    found: dict[int, tuple[ErrorPolicy, ...]] = {}
+    seen: set[ErrorPolicy] = set()
+    for i, step in enumerate(steps):
+        new = tuple(p for p in policies_in(step) if p not in seen)
+        seen.update(new)
+        if new:
+            found[i] = new
+    return found
 
 
 def _with_source(stage: Stage) -> tuple[Step, ...]:

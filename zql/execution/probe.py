@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, traces, worker
 from zql.execution.arguments import to_python
+from zql.execution.context import Context
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
+from zql.execution.shared import Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
+from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
+from zql.logical.catalog import NOTHING, Shared
 from zql.logical.plan import Scan
 from zql.physical.plan import PhysicalPlan
 from zql.storage.files import shown
@@ -41,11 +45,17 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls to be made: for each row the positional arguments, then those of `keywords`."""
+    """Calls to be made: for each row the positional arguments, then those of `keywords`.
+
+    `shared` objects are added at their places; they are loaded from the `folders` of their keys.
+    """
 
     function: PythonFunction
     rows: Sequence[tuple[Any, ...]]
     keywords: tuple[str, ...]
+    tolerant: bool = False
+    shared: Shared = ()
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +74,18 @@ class Probe:
     """Finds the result type of one function."""
 
     def __init__(
-        self, function: PythonFunction, record: Sequence[str], keywords: Sequence[str]
+        self,
+        function: PythonFunction,
+        record: Sequence[str],
+        keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> None:
         self._function = function
         self._record = tuple(record)
         self._keywords = tuple(keywords)
+        self._tolerant = tolerant
+        self._shared = shared
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
@@ -83,12 +100,20 @@ class Probe:
             last = reading(last)
         with run.native(last) as native:
             try:
-                calls = Calls(self._function, self._rows(native), self._keywords)
+                calls = Calls(
+                    self._function,
+                    self._rows(native),
+                    self._keywords,
+                    self._tolerant,
+                    self._shared,
+                )
             except EngineError as error:
                 raise explained(error, last) from None
+            objects = [o for _, shared in self._shared for o in objects_of(shared)]
             if pool is None:
-                seen = observe(run.host.engine, calls)
+                seen = observe(run.host.engine, calls, run.host.shared.here(objects))
             else:
+                calls = replace(calls, folders=run.host.shared_folders(objects))
                 seen = self._in_worker(calls, pool, native, run.plan)
             if seen.code:
                 place = _place(native, run.plan, seen.row)
@@ -108,7 +133,7 @@ class Probe:
     def _rows(self, native: NativeStage) -> list[tuple[Any, ...]]:
         """The arguments of each call."""
         engine, select = native.select()
-        columns = [(c.name, parse(c.type)) for c in native.columns]
+        columns = [(c.name, parse(c.type)) for c in native.columns if c != NOTHING]
         items = ", ".join(
             f"CAST({quote_identifier(n)} AS {wire_type(k) if travels_as_text(k) else k}) AS c{i}"
             for i, (n, k) in enumerate(columns)
@@ -155,8 +180,8 @@ class Probe:
         return seen
 
 
-def observe(_engine: Engine, calls: Calls) -> Seen:
-    """Makes the calls; never raises what a function raises."""
+def observe(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = None) -> Seen:
+    """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
     function = calls.function
     strict = [not p.passes_null for p in function.parameters]
     try:
@@ -165,17 +190,23 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
         return _failed(0, error, "R713", "cannot be loaded:")
     kind, iterates = NULL, False
     values: list[Any] = []
-    for row, arguments in enumerate(calls.rows):
+    for row, given in enumerate(calls.rows):
         worker.note_detail(row)
+        try:
+            arguments, extra = _with_shared(calls, given, objects or Stored(calls.folders))
+        except UdfError as error:
+            return Seen(code=error.code, message=error.message, notes=error.notes)
         if any(s and a is None for s, a in zip(strict, arguments, strict=False)):
             continue
         count = len(arguments) - len(calls.keywords)
-        named = dict(zip(calls.keywords, arguments[count:], strict=True))
+        named = {**dict(zip(calls.keywords, arguments[count:], strict=True)), **extra}
         try:
             value = call(*arguments[:count], **named)
             if isinstance(value, Iterator):
                 iterates, value = True, list(islice(value, MOST_ELEMENTS))
         except BaseException as error:  # noqa: BLE001 - user code
+            if calls.tolerant and isinstance(error, Exception):
+                continue
             return _failed(row, error, "R710", "raised")
         try:
             kind = merged(kind, kind_of(value))
@@ -192,6 +223,22 @@ def observe(_engine: Engine, calls: Calls) -> Seen:
             row=misfit.row, code="R711", message=f"gave values of no one type: {misfit.why}"
         )
     return Seen(str(kind), iterates)
+
+
+def _with_shared(
+    calls: Calls, given: tuple[Any, ...], objects: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with the shared objects that have a place, and those that have a name."""
+    arguments: list[Any] = list(given)
+    named: dict[str, Any] = {}
+    for at, shared in calls.shared:
+        if isinstance(shared, TaskContext):
+            named[str(at)] = Context(keys={o.name: o.key for o in shared.shared}, objects=objects)
+        elif isinstance(at, int):
+            arguments.insert(at, objects[shared.key])
+        else:
+            named[at] = objects[shared.key]
+    return tuple(arguments), named
 
 
 def _failed(row: int, error: BaseException, code: str, verb: str) -> Seen:

@@ -12,13 +12,17 @@ from zql.storage.format import WrittenFile
 
 @dataclass(slots=True)
 class StepCount:
-    """What went through a step; `seconds` are its own, `calls` those of Python functions."""
+    """What went through a step; `seconds` are its own, `calls` those of Python functions.
+
+    `rejected` are the rows that failed and that ON ERROR let go, or gave NULLs to.
+    """
 
     operator: str
     rows_in: int = 0
     rows_out: int = 0
     seconds: float = 0.0
     calls: int = 0
+    rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class RunReport:
     `counters`: `records_in` (rows that the readers of files handed over), `records_out` (rows of
     the result), `records_written` and `bytes_written` (rows and bytes of the outputs made by this
     run), `records_kept` (rows of outputs that were there already, with mode skip), `tasks`,
-    `retries` (tasks begun again after a worker died), `python_calls`.
+    `retries` (tasks begun again after a worker died), `python_calls`, and where a script has ON
+    ERROR `rows_rejected` (`StepCount.rejected` has them by operator). Then there are those that
+    functions keep by their `ctx`.
     """
 
     outputs: tuple[WrittenFile, ...] = ()
@@ -97,4 +103,5 @@ def summed(steps: Sequence[Sequence[StepCount]]) -> tuple[StepCount, ...]:
             total[i].rows_out += count.rows_out
             total[i].seconds += count.seconds
             total[i].calls += count.calls
+            total[i].rejected += count.rejected
     return tuple(total)

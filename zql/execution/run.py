@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
@@ -14,16 +15,26 @@ from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stream import RowStream
-from zql.physical.plan import Collect, Keep, PhysicalPlan, Stage, StoreTable
+from zql.physical.plan import (
+    Collect,
+    Keep,
+    PhysicalPlan,
+    Stage,
+    StoreTable,
+    policies_of,
+    rejects_of,
+)
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
     from zql.execution.report import RunReport, StageReport
+    from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
+    from zql.expr.expression import SharedObject
     from zql.storage.format import WrittenFile
 
 
@@ -42,6 +53,11 @@ class Host(Protocol):
     @property
     def tables(self) -> StoredTables: ...
 
+    @property
+    def shared(self) -> SharedObjects: ...
+
+    def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]: ...
+
     def take_retries(self) -> int: ...
 
     def pool(self) -> Pool: ...
@@ -57,8 +73,14 @@ class Run:
         self.host = host
         self.plan = plan
         self.measured = measured
-        self.results: dict[int, tuple[KeptFile, ...]] = {}
+        self.results: dict[int, tuple[KeptFile, ...]] = {
+            # Nobody rejects anything where there is nothing to be done.
+            rejects_of(policy.number): ()
+            for stage in plan.stages
+            for policy in policies_of(stage)
+        }
         self.reports: list[StageReport] = []
+        self.sums: dict[str, int] = {}
         self._stack = ExitStack()
         self._folder: str | None = None
 
@@ -187,15 +209,31 @@ class Run:
     ) -> list[TaskResult]:
         """Does a stage of Python as tasks, one for each input; their results in order."""
         from zql.execution import tasks
+        from zql.execution.rejects import RejectWatch
         from zql.execution.report import StageReport, summed
+        from zql.execution.shared import objects_of
 
         began = time.perf_counter()
-        specs = tasks.specs(stage, inputs, outputs, self.host.settings, self.results, numbers)
+        shared = objects_of(stage)
+        watch = RejectWatch(policies_of(stage))
+        kept = any(policy.facts for policy in policies_of(stage))
+        rejects = self.folder("rejects") if kept else ""
+        specs = tasks.specs(
+            stage, inputs, outputs, self.host.settings, self.results, numbers, rejects
+        )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
         if small and not self.plan.writes:
-            done = tasks.run_here(specs, self.host.engine)
+            given = self.host.shared.here(shared)
+            done = tasks.run_here(specs, self.host.engine, watch, given)
         else:
-            done = tasks.run_in_workers(specs, self.host.pool())
+            folders = self.host.shared_folders(shared)
+            specs = [replace(spec, shared=folders) for spec in specs]
+            done = tasks.run_in_workers(specs, self.host.pool(), watch)
+        for number, files in watch.finished([result.rejected for result in done]).items():
+            self.results[rejects_of(number)] = files
+        for result in done:
+            for name, number in result.sums.items():
+                self.sums[name] = self.sums.get(name, 0) + number
         rows = sum(result.file.rows for result in done if result.file is not None)
         self.reports.append(
             StageReport(
@@ -261,6 +299,7 @@ class Run:
         from zql.execution.report import RunReport
 
         counters = {
+            **self.sums,
             **counters,
             "records_in": sum(report.records_in for report in self.reports),
             "records_out": sum(file.rows for file in [*outputs, *kept]),
@@ -271,6 +310,9 @@ class Run:
             "retries": self.host.take_retries() + sum(r.retries for r in self.reports),
             "python_calls": sum(s.calls for report in self.reports for s in report.steps),
         }
+        if any(policies_of(stage) for stage in self.plan.stages):
+            rejected = sum(s.rejected for report in self.reports for s in report.steps)
+            counters["rows_rejected"] = rejected
         elapsed = time.perf_counter() - began
         return RunReport((*outputs, *kept), counters, tuple(self.reports), elapsed)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
 from zql.execution.run import Run
 from zql.execution.settings import Settings
+from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
+from zql.logical.catalog import Shared
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
@@ -29,11 +32,16 @@ class Runner:
     def __init__(
         self,
         settings: Settings,
-        objects: dict[str, object],
+        objects: MutableMapping[str, object],
         engine: Engine,
         tables: StoredTables,
+        shared: SharedObjects,
     ) -> None:
-        """`objects` and `tables` are what plans may read by key. Starts nothing yet."""
+        """`objects` and `tables` are what plans may read by key, `shared` what functions get.
+
+        Starts nothing yet.
+        """
+        self._shared = shared
         self._settings = settings
         self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
         self._tables = tables
@@ -108,12 +116,16 @@ class Runner:
         keywords: Sequence[str],
         *,
         isolated: bool = True,
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> PythonFunction:
         """The function with the type of its result, seen on the rows of a plan (100 or so).
 
         The plan's first columns form the record when `record` names them, else they are positional
         arguments; the last ones are the named arguments `keywords`. Calls are made in a worker and
-        have a limit in time, unless not `isolated`. Raises `UdfError`, as the run would.
+        have a limit in time, unless not `isolated`; those that fail tell nothing when it is
+        `tolerant`; `shared` objects are handed in at their places. Raises `UdfError`, as the run
+        would.
         """
         from zql.execution.probe import Probe
 
@@ -121,7 +133,7 @@ class Runner:
         if pool is not None:
             pool.warm()
         with Run(self, plan) as run:
-            return Probe(function, record, keywords).typed(run, pool)
+            return Probe(function, record, keywords, tolerant, shared).typed(run, pool)
 
     def warm(self) -> None:
         """Starts the workers in the background; for a caller who knows that they will be needed."""
@@ -141,6 +153,11 @@ class Runner:
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
+        self._shared.forget_stored()
+
+    def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]:
+        """By key from where workers load shared objects. Raises `UdfError`."""
+        return self._shared.stored(objects, self.folder()) if objects else {}
 
     def pool(self) -> Pool:
         """The workers, not started before they are needed."""
@@ -174,6 +191,11 @@ class Runner:
     def settings(self) -> Settings:
         """How plans are run."""
         return self._settings
+
+    @property
+    def shared(self) -> SharedObjects:
+        """The objects that functions are handed."""
+        return self._shared
 
     @property
     def engine(self) -> Engine:

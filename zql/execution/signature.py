@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zql.execution import kinds
+from zql.execution.context import Context
 from zql.execution.decorator import UdfOptions, options_of
 from zql.execution.kinds import Kind
 from zql.expr.functions import FunctionParameter, PythonFunction
@@ -40,6 +41,8 @@ _ITERATORS = (
 )
 _LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+CONTEXT = "ctx"
+"""The parameter that gets a `Context`."""
 _ANYTHING = (Any, object, inspect.Parameter.empty)
 
 
@@ -66,6 +69,7 @@ def described(
         iterates=iterates,
         volatile=options.volatile,
         reads=_keys_read(function),
+        context=_takes_context(function, hints),
     )
 
 
@@ -182,8 +186,24 @@ def _parameters(
     return tuple(
         _parameter(p, hints.get(p.name, p.annotation))
         for p in found
-        if p.kind is not inspect.Parameter.VAR_KEYWORD
+        if p.kind is not inspect.Parameter.VAR_KEYWORD and not _is_context(p, hints)
     )
+
+
+def _is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Whether it is `ctx`, without an annotation or with that of a Context."""
+    if parameter.name != CONTEXT or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return False
+    annotation = hints.get(parameter.name, parameter.annotation)
+    return annotation in _ANYTHING or annotation is Context
+
+
+def _takes_context(function: Callable[..., Any], hints: dict[str, Any]) -> bool:
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return False
+    return any(_is_context(p, hints) for p in found)
 
 
 def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParameter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -66,7 +65,7 @@ class StoredTables:
         self.tables[name] = StoredTable(tuple(files), tuple(columns), tuple(names))
         if before is not None and before.files:
             # Rows that someone still reads stay mapped.
-            shutil.rmtree(os.path.dirname(before.files[0].path), ignore_errors=True)
+            remove_folder(os.path.dirname(before.files[0].path))
 
     def close(self) -> None:
         """Removes all tables."""

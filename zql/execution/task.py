@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,10 @@ from zql.execution.kept import KeptFile, KeptWriter
 from zql.execution.locate import input_place
 from zql.execution.pipeline import Pipeline, leaves
 from zql.execution.places import placing
+from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
+from zql.execution.shared import Stored
 from zql.execution.sources import Input, casts, registered_stream
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
@@ -44,7 +46,8 @@ class TaskSpec:
     """All that a worker must know for one task.
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
-    `limit` rows are not wanted.
+    `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
+    `shared` has the folders of shared objects by key.
     """
 
     id: int
@@ -56,6 +59,8 @@ class TaskSpec:
     search: tuple[str, ...] = ()
     cwd: str = "."
     limit: int | None = None
+    rejects: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a task did: its file, and how much went through; or why it failed."""
+    """What a task did: its file, and how much went through; or why it failed.
+
+    `sums` are the counters of its functions.
+    """
 
     id: int
     file: KeptFile | None
@@ -91,11 +99,21 @@ class TaskResult:
     steps: tuple[StepCount, ...] = ()
     seconds: float = 0.0
     bytes_spilled: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    sums: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
 
-def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> TaskResult:
-    """Does one task on an engine; never raises."""
+def run_task(
+    spec: TaskSpec,
+    engine: Engine,
+    catch: Catch = BaseException,
+    shared: Mapping[str, Any] | None = None,
+) -> TaskResult:
+    """Does one task on an engine; never raises.
+
+    `shared` are the objects themselves, when this is the process that made them.
+    """
     began = time.perf_counter()
     try:
         os.chdir(spec.cwd)
@@ -110,8 +128,12 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             catch=catch,
             count_input=True,
         )
+        pipeline.keep_rejects(spec.rejects)
+        pipeline.task = spec.id
+        pipeline.shared = Stored(spec.shared) if shared is None else shared
         with pipeline:
             file = _written(pipeline, spec)
+            rejected = pipeline.rejected()
         return TaskResult(
             spec.id,
             file,
@@ -119,6 +141,8 @@ def run_task(spec: TaskSpec, engine: Engine, catch: Catch = BaseException) -> Ta
             tuple(pipeline.counts),
             time.perf_counter() - began,
             pipeline.bytes_spilled,
+            rejected,
+            dict(pipeline.sums),
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))
@@ -145,7 +169,8 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
             "RunError", error.code, error.message, error.hint, notes, error.span, error.suspects
         )
     if isinstance(error, ZqlError):
-        return Failure(type(error).__name__, error.code, error.message, error.hint, error.notes)
+        told = (error.code, error.message, error.hint, error.notes)
+        return Failure(type(error).__name__, *told, error.span)
     message = f"internal error on {place}: {traces.told(error)}"
     return Failure("RunError", "X901", message, notes=traces.all_frames(error))
 

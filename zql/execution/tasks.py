@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
+from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Scan, StageResult
-from zql.physical.plan import Stage
+from zql.logical.plan import Apply, Scan, StageResult
+from zql.physical.plan import CallPython, Stage
 from zql.storage import registry
-from zql.tree import walk
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
@@ -56,36 +56,45 @@ def specs(
     settings: Settings,
     results: Mapping[int, tuple[KeptFile, ...]],
     numbers: Sequence[int] | None = None,
+    rejects: str = "",
 ) -> list[TaskSpec]:
-    """One task for each input and its output; they have the numbers given, or count from 0."""
+    """One task for each input and its output; they have the numbers given, or count from 0.
+
+    `rejects` is a folder for rows that ON ERROR keeps.
+    """
     read = {number: files for number, files in results.items() if number in stage.inputs}
     search, cwd = loader.searched(), os.getcwd()
     return [
-        TaskSpec(number, stage, part, output, settings, read, search, cwd, stage.limit)
+        TaskSpec(number, stage, part, output, settings, read, search, cwd, stage.limit, rejects)
         for number, part, output in zip(
             range(len(inputs)) if numbers is None else numbers, inputs, outputs, strict=True
         )
     ]
 
 
-def run_here(specs: Sequence[TaskSpec], engine: Engine) -> list[TaskResult]:
+def run_here(
+    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Mapping[str, Any]
+) -> list[TaskResult]:
     """Does tasks in this process, one after the other, until enough rows are there.
 
-    Raises the error of the first that fails. Ctrl-C reaches the functions themselves.
+    `shared` objects are handed to the functions as they are. Raises the error of the first that
+    fails. Ctrl-C reaches the functions themselves.
     """
     found: list[TaskResult] = []
     with loader.no_bytecode():
         for spec in specs:
-            result = run_task(spec, engine, catch=(Exception, SystemExit, GeneratorExit))
+            catch = (Exception, SystemExit, GeneratorExit)
+            result = run_task(spec, engine, catch, shared)
             if result.failure is not None:
                 raise result.failure.error()
+            watch.add(result.rejected)
             found.append(result)
             if _enough(found, spec.limit):
                 break
     return found
 
 
-def run_in_workers(specs: Sequence[TaskSpec], pool: Pool) -> list[TaskResult]:
+def run_in_workers(specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch) -> list[TaskResult]:
     """Does tasks in the workers; their results in order, as far as rows are wanted.
 
     Raises the error of the first that fails, and of one whose worker died of it.
@@ -103,6 +112,7 @@ def run_in_workers(specs: Sequence[TaskSpec], pool: Pool) -> list[TaskResult]:
             result: TaskResult = outcome.value
             if result.failure is not None:
                 raise result.failure.error()
+            watch.add(result.rejected)
             found[result.id] = result
             ordered = _prefix(specs, found)
             if _enough(ordered, specs[0].limit):
@@ -119,10 +129,12 @@ def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
 
 
 def _prefix(specs: Sequence[TaskSpec], found: Mapping[int, TaskResult]) -> list[TaskResult]:
-    """The results of the first tasks, up to the first that is not done."""
-    ordered = []
+    """The results of the first tasks, up to the first that is not done, and as far as rows are
+    wanted: which others are done is chance.
+    """
+    ordered: list[TaskResult] = []
     for spec in specs:
-        if spec.id not in found:
+        if spec.id not in found or _enough(ordered, spec.limit):
             break
         ordered.append(found[spec.id])
     return ordered
@@ -154,4 +166,7 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
 
 def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The Python functions that a stage calls."""
-    return (node for node in walk(stage) if isinstance(node, PythonFunction))
+    for step in stage.steps:
+        if isinstance(step, CallPython):
+            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
+            yield from (call.function for call in calls)

@@ -12,7 +12,9 @@ from zql.execution.binding import AsText, Bound, CallError, Catch, Constants, bi
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import wider
+from zql.execution.rejects import Failed
 from zql.execution.results import records_to_arrow, to_arrow
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import Apply, MapRows, PythonColumn
 
@@ -41,6 +43,8 @@ class Caller:
         FLATMAP gives.
         """
         self.calls = 0
+        self.failures: list[Failed] = []
+        """Those that a policy lets go, by row; whoever takes them clears the list."""
         self._call = call
         self._as_text = as_text
         self._catch = catch
@@ -61,44 +65,106 @@ class Caller:
             yield from self._flat_map(self._call, batch)
 
     def _apply(self, call: Apply, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
         result = batch
+        gone: set[int] = set()
+        failed: dict[int, Failed] = {}
         for target, bound in zip(call.calls, self._bound, strict=True):
             guard = None
             if target.guard is not None:
                 guard = [v is True for v in batch.column(target.guard.name).to_pylist()]
-            values = self._values(bound, batch, bound.callable_rows(batch, guard))
-            kind = kinds.parse(target.column.type)
-            try:
-                column = to_arrow(values, kind)
-            except Misfit as misfit:
-                raise _scalar_misfit(bound, misfit, values[misfit.row], kind) from None
+            rows = bound.callable_rows(batch, guard)
+            if gone:
+                rows = [r not in gone and (rows is None or rows[r]) for r in range(batch.num_rows)]
+            catching = _Catching(target.on_error)
+            values = self._values(bound, batch, rows, catching)
+            column = self._fitting(bound, values, batch, kinds.parse(target.column.type), catching)
             result = result.append_column(target.column.name, column)
+            if target.failed is not None:
+                flags = [row in catching.failed for row in range(batch.num_rows)]
+                result = result.append_column(target.failed.name, pa.array(flags, pa.bool_()))
+            failed = {**catching.failed, **failed}
+            gone.update(catching.gone())
+        self.failures += [failed[row] for row in sorted(failed)]
+        if gone:
+            result = result.filter(pa.array([r not in gone for r in range(batch.num_rows)]))
         return result
 
     def _map(self, call: MapRows, batch: pa.RecordBatch) -> pa.RecordBatch:
         (bound,) = self._bound
         rows = bound.callable_rows(batch, None)
-        values = self._values(bound, batch, rows)
-        if rows is not None:
+        catching = _Catching(call.on_error)
+        values = self._values(bound, batch, rows, catching)
+        if rows is not None or catching.failed:
             # A NULL for a parameter that takes none gives NULLs, as in a scalar call.
-            values = [v if called else {} for v, called in zip(values, rows, strict=True)]
-        return self._records(call, values, batch, range(batch.num_rows))
+            made = [True] * len(values) if rows is None else rows
+            values = [
+                v if called and row not in catching.failed else {}
+                for row, (v, called) in enumerate(zip(values, made, strict=True))
+            ]
+        result = self._passing(call, values, batch, range(batch.num_rows), catching)
+        self.failures += catching.in_order()
+        return result
 
     def _flat_map(self, call: MapRows, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         (bound,) = self._bound
         rows = bound.callable_rows(batch, None) or [True] * batch.num_rows
         found: list[Any] = []
         parents: list[int] = []
+        catching = _Catching(call.on_error)
         arguments = bound.argument_rows(batch, self._as_text)
         for row, (called, args) in enumerate(zip(rows, arguments, strict=True)):
-            for item in self._items(bound, row, args) if called else ():
+            items = self._items(bound, row, args) if called else iter(())
+            for item in items if call.on_error is None else catching.whole(items, row, args):
                 found.append(item)
                 parents.append(row)
-                if len(found) >= self._most_rows:
+                if call.on_error is None and len(found) >= self._most_rows:
                     yield self._records(call, found, batch, parents)
                     found, parents = [], []
+            if len(found) >= self._most_rows:
+                yield self._passing(call, found, batch, parents, catching)
+                found, parents = [], []
         if found:
-            yield self._records(call, found, batch, parents)
+            yield self._passing(call, found, batch, parents, catching)
+        self.failures += catching.in_order()
+
+    def _passing(
+        self,
+        call: MapRows,
+        values: Sequence[Any],
+        batch: pa.RecordBatch,
+        parents: Sequence[int],
+        catching: _Catching,
+    ) -> pa.RecordBatch:
+        """Records as a batch, as `_records`; rows with one that does not fit are let go too."""
+        pairs = list(zip(values, parents, strict=True))
+        gone = catching.gone()
+        if gone:
+            pairs = [(v, p) for v, p in pairs if p not in gone]
+        try:
+            return self._records(call, [v for v, _ in pairs], batch, [p for _, p in pairs])
+        except CallError as error:
+            if not catching.lets_go(error):
+                raise
+        for value, row in pairs:
+            if row not in catching.failed:
+                self._check(call, value, batch, row, catching)
+        gone = catching.gone()
+        pairs = [({} if p in catching.failed else v, p) for v, p in pairs if p not in gone]
+        return self._records(call, [v for v, _ in pairs], batch, [p for _, p in pairs])
+
+    def _check(
+        self, call: MapRows, value: Any, batch: pa.RecordBatch, row: int, catching: _Catching
+    ) -> None:
+        try:
+            self._records(call, [value], batch, [row])
+        except CallError as error:
+            catching.add(row, error, self._given(self._bound[0], batch, row))
+
+    def _given(self, bound: Bound, batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:
+        """The arguments of one call."""
+        return next(iter(bound.argument_rows(batch.slice(row, 1), self._as_text)))
 
     def _items(self, bound: Bound, row: int, args: tuple[Any, ...]) -> Iterator[Any]:
         """What one call of FLATMAP's function gives, one by one; nothing when it gives None."""
@@ -146,26 +212,101 @@ class Caller:
             names += beside
         return pa.RecordBatch.from_arrays(columns, names)
 
-    def _values(self, bound: Bound, batch: pa.RecordBatch, rows: list[bool] | None) -> list[Any]:
-        """What the function gives for each row; None where it is not called."""
-        arguments = bound.argument_rows(batch, self._as_text)
+    def _fitting(
+        self,
+        bound: Bound,
+        values: list[Any],
+        batch: pa.RecordBatch,
+        kind: Kind,
+        catching: _Catching,
+    ) -> pa.Array:
+        """Values as a column; NULL for those that do not fit, if they are let go."""
+        try:
+            return to_arrow(values, kind)
+        except Misfit as misfit:
+            error = _scalar_misfit(bound, misfit, values[misfit.row], kind)
+            if not catching.lets_go(error):
+                raise error from None
+            first = misfit.row
+        for row in range(first, len(values)):
+            try:
+                to_arrow([values[row]], kind)
+            except Misfit as misfit:
+                alone = Misfit(row, misfit.value, misfit.why)
+                error = _scalar_misfit(bound, alone, values[row], kind)
+                catching.add(row, error, self._given(bound, batch, row))
+                values[row] = None
+        return to_arrow(values, kind)
+
+    def _values(
+        self,
+        bound: Bound,
+        batch: pa.RecordBatch,
+        rows: list[bool] | None,
+        catching: _Catching,
+    ) -> list[Any]:
+        """What the function gives for each row; None where it is not called, or fails."""
+        arguments = iter(bound.argument_rows(batch, self._as_text))
+        chosen = arguments if rows is None else iter(compress(arguments, rows))
         call = bound.call
         found: list[Any] = []
         append = found.append
         try:
-            for args in arguments if rows is None else compress(arguments, rows):
-                append(call(*args))
-        except CallError:
-            raise
-        except self._catch as error:
-            at = len(found) if rows is None else _nth_true(rows, len(found))
-            raise failed(bound.function, at, error) from None
+            while True:
+                args: tuple[Any, ...] = ()
+                try:
+                    for args in chosen:
+                        append(call(*args))
+                    break
+                except CallError:
+                    raise
+                except self._catch as error:
+                    at = len(found) if rows is None else _nth_true(rows, len(found))
+                    failure = failed(bound.function, at, error)
+                    if not catching.lets_go(failure):
+                        raise failure from None
+                    catching.add(at, failure, args)
+                    append(None)
         finally:
             self.calls += len(found)
         if rows is None:
             return found
         results = iter(found)
         return [next(results) if called else None for called in rows]
+
+
+class _Catching:
+    """The failures of one call on one batch, by row; only those that its policy lets go."""
+
+    def __init__(self, policy: ErrorPolicy | None) -> None:
+        self.failed: dict[int, Failed] = {}
+        self._policy = policy
+
+    def lets_go(self, error: CallError) -> bool:
+        return self._policy is not None and not error.fatal
+
+    def add(self, row: int, error: CallError, args: tuple[Any, ...]) -> None:
+        """Notes the failure of a row, unless it has one. Raises it when no policy lets it go."""
+        if self._policy is None or error.fatal:
+            raise error
+        given = show(args[0]) if len(args) == 1 else show(args)
+        self.failed.setdefault(row, Failed(self._policy, row, error, given))
+
+    def whole(self, items: Iterator[Any], row: int, args: tuple[Any, ...]) -> list[Any]:
+        """All that a call of FLATMAP gives; nothing when it fails on the way."""
+        try:
+            return list(items)
+        except CallError as error:
+            self.add(row, error, args)
+            return []
+
+    def gone(self) -> set[int]:
+        """The rows that are not passed on."""
+        return set(self.failed) if self._policy and self._policy.action == "SKIP" else set()
+
+    def in_order(self) -> list[Failed]:
+        """The failures by row."""
+        return [self.failed[row] for row in sorted(self.failed)]
 
 
 def _tried(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,6 +48,7 @@ def write(run: Run) -> RunReport:
     """
     began = time.perf_counter()
     counters: dict[str, int] = {}
+    inputs = {stage.id: stage.inputs for stage in run.plan.outputs}
     with ExitStack() as stack:
         writings = {
             stage.id: stack.enter_context(WriteRun(run, stage.sink))
@@ -67,8 +68,13 @@ def write(run: Run) -> RunReport:
                 case Keep() | Collect():
                     run.keep(stage)
         published = [writing.publish() for writing in writings.values()]
-    outputs = [file for files, _ in published for file in files]
-    kept = [file for _, files in published for file in files]
+    results = [
+        written
+        for stage, written in zip(writings, published, strict=True)
+        if not any(number < 0 for number in inputs[stage])
+    ]
+    outputs = [file for files, _ in results for file in files]
+    kept = [file for _, files in results for file in files]
     ordered = [
         file
         for writing, (new, old) in zip(writings.values(), published, strict=True)

@@ -12,7 +12,7 @@ from zql.errors import masked
 from zql.explain.labels import inputs, label, word
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded, outputs, passes_on, shown_columns, step_sql
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
 from zql.physical.plan import (
@@ -108,7 +108,8 @@ def stage_inputs(stage: Stage) -> tuple[int, ...]:
     """Ids of the stages whose rows a stage reads."""
     source = stage.source
     own = (source.stage,) if isinstance(source, lp.StageResult) else ()
-    return tuple(dict.fromkeys((*own, *stage.inputs)))
+    read = (number for number in stage.inputs if number > 0)  # others are rejects
+    return tuple(dict.fromkeys((*own, *read)))
 
 
 def _step(step: RunSql | CallPython) -> Document:
@@ -146,6 +147,7 @@ def _calls(call: lp.Apply | lp.MapRows) -> list[Document]:
                 **_function(call.function),
                 "record": [name for name, _ in call.record],
                 "columns": [{"name": name, "type": c.type} for name, c in columns],
+                **_policy(call.on_error),
             }
         ]
     return [
@@ -154,9 +156,18 @@ def _calls(call: lp.Apply | lp.MapRows) -> list[Document]:
             **_function(column.function),
             "record": [],
             "columns": [{"name": column.column.name, "type": column.column.type}],
+            **_policy(column.on_error),
         }
         for column in call.calls
     ]
+
+
+def _policy(policy: ErrorPolicy | None) -> Document:
+    if policy is None:
+        return {}
+    limit = {"rows": policy.most_rows, "percent": policy.most_percent}
+    kept = [name for name, _ in policy.record] if policy.facts else None
+    return {"on_error": {"action": policy.action, "limit": limit, "rejects": kept}}
 
 
 def _function(function: PythonFunction) -> Document:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from zql.expr import expression as ex
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.tree import Node, children, map_children
@@ -72,6 +73,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Unnest{outer} {expression_text(plan.list)} as {plan.column.name}"
         case lp.Apply():
             return "Apply " + "; ".join(python_lines(plan))
+        case lp.Rejects():
+            return f"Rejects {plan.number}"
         case lp.MapRows():
             return "MapRows " + python_lines(plan)[0]
         case lp.Write():
@@ -156,20 +159,38 @@ def python_lines(call: lp.Apply | lp.MapRows) -> list[str]:
             given = "{" + ", ".join(name for name, _ in call.record) + "}"
         else:
             given = ", ".join(expression_text(a) for a in call.args)
-        named = "".join(f", {k} => {expression_text(v)}" for k, v in call.keywords)
+        named = "".join(f", {k} => {expression_text(v)}" for k, v in _given(call.keywords))
         made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
-        return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}"]
+        policy = _policy(call.on_error)
+        return [f"{call.kind} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
         args = [expression_text(a) for a in column.args]
-        args += [f"{k} => {expression_text(v)}" for k, v in column.keywords]
+        args += [f"{k} => {expression_text(v)}" for k, v in _given(column.keywords)]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
+        guard += _policy(column.on_error)
         home = _home(column.function)
         lines.append(
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
         )
     return lines
+
+
+def _given(keywords: Iterable[tuple[str, ex.Expr]]) -> Iterable[tuple[str, ex.Expr]]:
+    """The named arguments that the script gives."""
+    return ((k, v) for k, v in keywords if not isinstance(v, ex.TaskContext))
+
+
+def _policy(policy: ErrorPolicy | None) -> str:
+    """What ON ERROR says, as it is written."""
+    if policy is None:
+        return ""
+    kept = ", rejects kept" if policy.facts else ""
+    limit = f" limit {policy.most_rows}" if policy.most_rows is not None else ""
+    if policy.most_percent is not None:
+        limit = f" limit {policy.most_percent:g} percent"
+    return f", on error {policy.action.lower()}{limit}{kept}"
 
 
 def _home(function: object) -> str:

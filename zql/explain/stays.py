@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import (
@@ -49,6 +51,7 @@ def _is_leaf(plan: lp.LogicalPlan) -> bool:
         lp.RoundRows,
         lp.StageResult,
         lp.BatchInput,
+        lp.Rejects,
     )
     return isinstance(plan, leaves)
 
@@ -68,8 +71,7 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
                 return ""  # the call itself
             if made:
                 return "it uses its result" if len(below.calls) == 1 else "it uses their results"
-            volatile = any(c.function.volatile for c in below.calls)
-            return "that is VOLATILE, and is called for every row" if volatile else ""
+            return _why_on_every_row(below.calls)
         case lp.Check():
             return "every row is checked first"
         case lp.MapRows():
@@ -101,6 +103,13 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
             return "the branches have other types, or it holds a subquery"
         case _:
             return ""
+
+
+def _why_on_every_row(calls: Sequence[lp.PythonColumn | lp.MapRows]) -> str:
+    if any(call.function.volatile for call in calls):
+        return "that is VOLATILE, and is called for every row"
+    failing = any(call.on_error for call in calls)
+    return "that has ON ERROR, and every row that fails counts" if failing else ""
 
 
 def _why_not_below_project(part: ex.Expr, below: lp.Project) -> str:
@@ -142,10 +151,10 @@ def why_limit_stays(limit: lp.Limit) -> str:
             return "a row gives any number of elements"
         case lp.MapRows() as rows if rows.kind != "MAP":
             return "a row gives any number of records"
-        case lp.MapRows() as rows if rows.function.volatile:
-            return "that is VOLATILE, and is called for every row"
-        case lp.Apply() as apply if any(c.function.volatile for c in apply.calls):
-            return "that is VOLATILE, and is called for every row"
+        case lp.MapRows() as rows if rows.on_every_row:
+            return _why_on_every_row((rows,))
+        case lp.Apply() as apply if any(c.on_every_row for c in apply.calls):
+            return _why_on_every_row(apply.calls)
         case lp.Project() as project if any(has_window(a.expr) for a in project.assigns):
             return "a window function there looks at all the rows"
         case lp.Project() as project if any(is_volatile(a.expr) for a in project.assigns):

@@ -124,7 +124,7 @@ def _shown_sources(plan: lp.LogicalPlan) -> dict[Node, str]:
         elif isinstance(node, lp.MemoryScan):
             sources[node] = f"<{node.key}>"
         elif isinstance(node, lp.StageResult):
-            sources[node] = f"<stage {node.stage}>"
+            sources[node] = f"<stage {node.stage}>" if node.stage > 0 else "<rejects>"
         elif isinstance(node, lp.BatchInput):
             sources[node] = "<rows>"
     return sources

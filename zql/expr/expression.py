@@ -365,10 +365,33 @@ class GroupingSets(Expr):
 
 
 @node
+class SharedObject(Expr):
+    """Bound: `$name` of a DECLARE .. SHARED, as an argument of a Python call.
+
+    `key` stands for the object itself; `factory` (a `functions.PythonFunction`) makes it from plain
+    Python values, or it is None and the session has it. `place` is that of the DECLARE.
+    """
+
+    name: str
+    key: str
+    factory: Node | None = None
+    args: tuple[Any, ...] = field(default=(), hash=False)
+    keywords: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
+    place: Span | None = field(default=None, compare=False, repr=False)
+
+
+@node
+class TaskContext(Expr):
+    """Bound: the argument `ctx` of a Python call; `shared` are the objects that it can ask for."""
+
+    shared: tuple[SharedObject, ...] = ()
+
+
+@node
 class PythonCall(Expr):
     """Bound: a call of a Python function (`functions.PythonFunction`); keywords as in Python.
 
-    `safe` calls stand in a TRY: an exception gives NULL.
+    `safe` calls stand in a TRY: an exception gives NULL. `on_error` is a `functions.ErrorPolicy`.
     """
 
     function: Node
@@ -376,3 +399,4 @@ class PythonCall(Expr):
     keywords: tuple[tuple[str, Expr], ...] = ()
     type: DataType = ""
     safe: bool = False
+    on_error: Node | None = None

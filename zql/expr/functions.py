@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from zql.expr.expression import Column
 from zql.schema import DataType, Schema
+from zql.source import Span
 from zql.tree import Node, node
 
 
@@ -32,6 +34,7 @@ class PythonFunction(Node):
     `returns` is the type of the result, empty when only a probe can tell; `fields` are the columns
     of a record or of the records that an iterator gives. `digest` is a hash of the source.
     `reads` are the keys that a function of a record looks at, when its source shows them all.
+    With `context` it has a parameter `ctx` more, for what it is told of the task.
     """
 
     name: str
@@ -46,3 +49,35 @@ class PythonFunction(Node):
     volatile: bool = False
     digest: str = ""
     reads: tuple[str, ...] | None = None
+    context: bool = False
+
+
+@node
+class ErrorPolicy(Node):
+    """What becomes of a row for which a Python call raises, or gives what does not fit its type.
+
+    All calls of one operator have the same; `number` tells the operators of a statement apart,
+    `operator` is its word. With SKIP the row goes, with NULL it gets NULLs. More than `most_rows`
+    such rows, or more than `most_percent` of those that came, stop the run. When `facts` are there
+    such rows are kept: the columns of `record` (users' names and columns) and the facts, which are
+    the error, the operator, the file and the row in it.
+    """
+
+    number: int
+    action: str
+    operator: str
+    most_rows: int | None = None
+    most_percent: float | None = None
+    record: tuple[tuple[str, Column], ...] = ()
+    facts: tuple[Column, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the run is another one when a row more fails."""
+        return self.most_rows is not None or self.most_percent is not None or bool(self.facts)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows that are kept."""
+        return (*(column for _, column in self.record), *self.facts)

@@ -125,6 +125,16 @@ def _(e: ex.Column, _p: _Printer) -> str:
 
 
 @_sql.register
+def _(_e: ex.TaskContext, _p: _Printer) -> str:
+    return "ctx"
+
+
+@_sql.register
+def _(e: ex.SharedObject, _p: _Printer) -> str:
+    return f"${e.name}"
+
+
+@_sql.register
 def _(e: ex.Variable, _p: _Printer) -> str:
     return quote_identifier(e.name)
 

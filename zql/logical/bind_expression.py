@@ -9,7 +9,7 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.bind_function import expand
-from zql.logical.catalog import TypeProblem
+from zql.logical.catalog import Shared, TypeProblem
 from zql.logical.context import (
     UNKNOWN,
     Argument,
@@ -339,7 +339,22 @@ class ExpressionBinder:
                 hint=did_you_mean(tuple(f"${n}" for n in near))
                 or f"give one: -p {parameter.name}=.. or params={{'{parameter.name}': ..}}",
             )
+        if isinstance(found, ex.SharedObject):
+            raise BindError(
+                f"${parameter.name} is a shared object: only a Python function can take it",
+                code="T340",
+                span=parameter.span,
+                hint=f"hand it over as an argument of its own: module.f(text, ${parameter.name})",
+            )
         return replace(found, span=parameter.span)
+
+    def python_argument(self, argument: ex.Expr) -> ex.Expr:
+        """An argument of a Python function, which may be a shared object."""
+        if isinstance(argument, ex.Parameter):
+            found = self.context.declarations.parameters.get(argument.name)
+            if isinstance(found, ex.SharedObject):
+                return replace(found, span=argument.span)
+        return self.bind(argument)
 
     def cast_to_text(self, cast: ex.Cast) -> ex.Expr:
         """A JSON string as text has no quotes; DuckDB's own CAST would keep them."""
@@ -581,7 +596,14 @@ class ExpressionBinder:
                 span=call.span,
                 hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
             )
-        return ex.PythonCall(function, args, keywords, function.returns, span=call.span)
+        return ex.PythonCall(
+            function,
+            args,
+            keywords,
+            function.returns,
+            on_error=self.context.policy,
+            span=call.span,
+        )
 
     def is_type(self, type: str) -> bool:
         """Whether DuckDB knows a type."""
@@ -651,6 +673,7 @@ class ExpressionBinder:
         span: Span | None,
     ) -> PythonFunction:
         """The function with its type, seen on the first rows of the input."""
+        args, keywords, shared = without_shared(args, keywords)
         exprs = args + tuple(value for _, value in keywords)
         types = self.types(exprs)
         if UNKNOWN in types:
@@ -662,7 +685,7 @@ class ExpressionBinder:
         )
         plan = Project(self.scope.plan, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys))
+        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys, shared))
 
     # ---- subqueries ------------------------------------------------------------------------------
 
@@ -842,7 +865,9 @@ def bind_arguments(
 
     With `record` the first parameter is taken by the record itself.
     """
-    positional = tuple(binder.bind(a) for a in args if not isinstance(a, ex.NamedArgument))
+    positional = tuple(
+        binder.python_argument(a) for a in args if not isinstance(a, ex.NamedArgument)
+    )
     named = [a for a in args if isinstance(a, ex.NamedArgument)]
     parameters = [p for p in function.parameters if not p.variadic]
     variadic = any(p.variadic for p in function.parameters)
@@ -877,7 +902,31 @@ def bind_arguments(
             span=span,
             hint=f"parameters: {', '.join(names)}",
         )
-    return positional, tuple((a.name, binder.bind(a.value)) for a in named)
+    keywords = [(a.name, binder.python_argument(a.value)) for a in named]
+    if function.context:
+        values = binder.context.declarations.parameters.values()
+        objects = tuple(v for v in values if isinstance(v, ex.SharedObject))
+        keywords.append(("ctx", ex.TaskContext(objects)))
+    return positional, tuple(keywords)
+
+
+Keywords = tuple[tuple[str, ex.Expr], ...]
+
+
+_NO_VALUE = (ex.SharedObject, ex.TaskContext)
+
+
+def without_shared(
+    args: tuple[ex.Expr, ...], keywords: Keywords
+) -> tuple[tuple[ex.Expr, ...], Keywords, Shared]:
+    """The arguments that come from rows, and shared objects by their place or name."""
+    every: list[tuple[int | str, ex.Expr]] = [*enumerate(args), *keywords]
+    shared = tuple((at, value) for at, value in every if isinstance(value, _NO_VALUE))
+    return (
+        tuple(value for value in args if not isinstance(value, _NO_VALUE)),
+        tuple((k, value) for k, value in keywords if not isinstance(value, _NO_VALUE)),
+        shared,
+    )
 
 
 def element_type(binder: ExpressionBinder, items: ex.Expr, span: Span | None) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
@@ -283,6 +283,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     function = _python_function(context, op)
     binder = ExpressionBinder(context, (scope, *outer), row_by_row=op.kind)
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
+    policy = context.policy
     args, keywords = bind_arguments(binder, op.args, function, op.span, record=not positional)
     args, keywords = binder.typed_arguments(args, keywords)
     args, keywords = binder.as_declared(function, args, keywords)
@@ -292,11 +293,35 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         record = tuple((v.name, v.column) for v in scope.visible)
     fields = _result_fields(context, scope, op, function, record, (args, keywords))
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
+    _no_failing_arguments(policy, (*args, *(v for _, v in keywords)), op)
     plan, args, keywords = _computed(context, scope.plan, args, keywords)
     plan = lp.MapRows(
-        plan, op.kind, function, record, args, keywords, columns, fields.names, span=op.span
+        plan,
+        op.kind,
+        function,
+        record,
+        args,
+        keywords,
+        columns,
+        fields.names,
+        on_error=policy,
+        span=op.span,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+
+
+def _no_failing_arguments(
+    policy: ErrorPolicy | None, args: Sequence[ex.Expr], op: ast.MapRows
+) -> None:
+    """With NULL, a call among the arguments would have to make NULLs of all that MAP gives."""
+    calls = [n for a in args for n in walk(a) if isinstance(n, ex.PythonCall)]
+    if policy is not None and policy.action == "NULL" and calls:
+        raise BindError(
+            f"ON ERROR NULL of {op.kind} is for its own function, not for calls in its arguments",
+            code="P416",
+            span=calls[0].span,
+            hint="|> EXTEND the call first, with an ON ERROR of its own",
+        )
 
 
 def _computed(
@@ -370,7 +395,7 @@ def _result_fields(
             hint=f"write |> FLATMAP {'.'.join(op.function)}",
         )
     if function.fields is None and not function.returns:
-        args, keywords = arguments
+        args, keywords, shared = without_shared(*arguments)
         exprs = (tuple(c for _, c in record) or args) + tuple(v for _, v in keywords)
         types = ExpressionBinder(context, (scope,)).types(exprs)
         if UNKNOWN in types:
@@ -381,7 +406,7 @@ def _result_fields(
         )
         plan = lp.Project(scope.plan, assigns)
         names, keys = tuple(n for n, _ in record), tuple(k for k, _ in keywords)
-        function = context.at(op.span, lambda: context.probe(function, plan, names, keys))
+        function = context.at(op.span, lambda: context.probe(function, plan, names, keys, shared))
     if function.fields is None:
         if op.kind == "FLATMAP" and function.returns.endswith("[]"):
             return Schema((Field("value", function.returns.removesuffix("[]")),))
@@ -434,14 +459,14 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     target: WriteTarget = _checked_target(context, uri, asked, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
-    _check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
+    check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
     plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
         plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
     )
 
 
-def _check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
+def check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
     """A pattern that is read and matches what is written would make the next run read that too."""
     example = posixpath.normpath(example_path(uri, format))
     for scan in walk(plan):

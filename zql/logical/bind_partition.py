@@ -11,7 +11,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_select import Made, check_unique, made_columns
 from zql.logical.context import Context
-from zql.logical.partitioned import NoForm, in_key_order, partitioned
+from zql.logical.partitioned import NoForm, in_key_order, partitioned, reads_again
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 
@@ -39,6 +39,8 @@ def partition_by(
             partitioned(after.plan, before.plan, ())
         except NoForm as problem:
             raise _no_form(problem.what, inner) from None
+        if isinstance(inner, ast.CallTable) and reads_again(after.plan, before.plan):
+            raise _no_form("a table function that reads its table twice", inner)
     plan = partitioned(after.plan, inside.plan, columns)
     place = context.names.column("place", "BIGINT")
     plan = in_key_order(plan, inside.plan, columns, place)
@@ -92,7 +94,7 @@ def _no_form(what: str, op: ast.Operator) -> BindError:
     word = what or (op.span.text.split()[0].upper() if op.span else "this operator")
     return BindError(
         f"{word} cannot stand in the subpipe of PARTITION BY",
-        code="P445",
+        code="P444",
         span=op.span,
         hint="it needs the rows of one group apart from the others: put it behind the PARTITION BY",
     )

@@ -81,11 +81,10 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
             )
         )
     check_unique(context, made, "EXTEND")
-    columns = typed(binder, made)
     inner = binder.scope.plan
     kept = scope.over(inner).kept_columns()
-    # A column under another name is the same column: it is passed on once.
-    added = [(c, m.expr) for c, m in zip(columns, made, strict=True) if c not in kept]
+    columns = typed(binder, made, kept)
+    added = ((c, m.expr) for c, m in zip(columns, made, strict=True))
     assigns = (*((c, c) for c in kept), *added)
     plan = lp.Project(inner, tuple(lp.Assign(c, e) for c, e in assigns))
     new = tuple(Visible(m.name, c) for c, m in zip(columns, made, strict=True))
@@ -332,11 +331,13 @@ def check_unique(context: Context, made: list[Made], operator: str) -> None:
         seen.setdefault(m.name, m)
 
 
-def typed(binder: ExpressionBinder, made: Sequence[Made]) -> list[ex.Column]:
-    """A column of the plan for each; a column that is only passed on keeps its own."""
+def typed(
+    binder: ExpressionBinder, made: Sequence[Made], kept: Sequence[ex.Column] = ()
+) -> list[ex.Column]:
+    """A column of the plan for each; one that is only passed on, and not `kept`, keeps its own."""
     types = binder.types([m.expr for m in made])
     columns: list[ex.Column] = []
-    used: set[str] = set()
+    used = {c.name for c in kept}
     for m, type_ in zip(made, types, strict=True):
         passed = m.expr in binder.scope.plan.columns
         if isinstance(m.expr, ex.Column) and passed and m.expr.name not in used:

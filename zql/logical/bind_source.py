@@ -40,6 +40,9 @@ READERS = {
     "read_csv": "read_csv",
     "read_parquet": "read_parquet",
 }
+FILE_FUNCTIONS = ("read_text", "read_blob", "glob")
+"""Table functions of DuckDB that look at files as wholes."""
+
 VIRTUAL = (("filename", "filename", "VARCHAR"), ("file_row_number", "row", "BIGINT"))
 
 
@@ -345,9 +348,10 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
     if name in READERS:
         return _reader(context, call, READERS[name])
     facts = context.catalog.function(name)
-    if facts is None or not facts.kinds & {"table", "table_macro"} or name.startswith("read_"):
+    is_reader = name.startswith("read_") and name not in FILE_FUNCTIONS
+    if facts is None or not facts.kinds & {"table", "table_macro"} or is_reader:
         own = context.declarations.table_functions
-        names = [*READERS, "range", "generate_series", "duckdb", *own]
+        names = [*READERS, *FILE_FUNCTIONS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
@@ -356,7 +360,7 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
             hint=did_you_mean(near) or f"readers: {', '.join(READERS)}",
             candidates=near,
         )
-    if name not in ("range", "generate_series"):
+    if name not in ("range", "generate_series", *FILE_FUNCTIONS):
         raise BindError(
             f"the table function {name} cannot be used here",
             code="P402",

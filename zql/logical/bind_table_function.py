@@ -99,11 +99,27 @@ def _arguments(
             raise TypeError(parameter)
         if parameter.type == EXPR:
             table = tables[table_of(function, parameter).name.text]
+            if _is_built_in(context, function, home):
+                value = _named_column(value, table.scope)
             arguments[name] = Open(value, table, outer, place)
         else:
             with context.within(place):
                 arguments[name] = Given(_constant(context, value, function, parameter))
     return arguments
+
+
+def _is_built_in(context: Context, function: ast.CreateTableFunction, home: Declarations) -> bool:
+    """Whether ZQL brings the function along."""
+    library, name = context.declarations.library, function.name.text
+    return name in library and library[name] is home
+
+
+def _named_column(value: ex.Expr, scope: Scope) -> ex.Expr:
+    """`src => 'a'` is the column a: what ZQL brings along takes names as text too."""
+    text = value.value if isinstance(value, ex.Literal) and not value.type else None
+    if isinstance(text, str) and text in scope.names:
+        return ex.Name((text,), span=value.span)
+    return value
 
 
 def table_of(

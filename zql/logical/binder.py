@@ -21,6 +21,7 @@ from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
+from zql.logical.bind_policy import check_policy, error_policy
 from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_sample import sample
 from zql.logical.bind_select import extend, select, set_columns
@@ -122,6 +123,8 @@ class _Binder:
         scope = self.pipeline(self.source(query, ()), query.operators)
         if scope is not None:
             context.outputs.append(_rows(scope, query.span))
+        # Rejects are there when the rows of all others have been made.
+        context.outputs += _in_mode_of_outputs(context)
         _check_targets(context)
         outputs = tuple(context.outputs)
         commons = _read(context.commons, outputs)
@@ -260,8 +263,13 @@ class _Binder:
         return replace(scope, visible=scope.visible + new)
 
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
-        """One operator over its input. Raises `BindError`."""
-        return keep_shards(scope, self.bound(scope, op, outer))
+        """One operator over its input, with its ON ERROR. Raises `BindError`."""
+        policy = error_policy(self.context, scope, op)
+        with self.context.policed(policy):
+            after = self.bound(scope, op, outer)
+        if policy is not None:
+            check_policy(self.context, after, op, policy)
+        return keep_shards(scope, after)
 
     def bound(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """What an operator makes of its input, whatever was said of shards."""
@@ -385,6 +393,12 @@ def _rows(scope: Scope, span: Span | None) -> lp.Query:
 
 def _span_of(pipe: ast.Subpipe, op: ast.Operator) -> Span | None:
     return pipe[-1].span if pipe else op.span
+
+
+def _in_mode_of_outputs(context: Context) -> list[lp.Write]:
+    """Rejects replace, or join, what is there as the files do that the statement writes."""
+    modes = [output.mode for output in context.outputs if isinstance(output, lp.Write)]
+    return [replace(rejects, mode=modes[0]) if modes else rejects for rejects in context.rejects]
 
 
 def _check_targets(context: Context) -> None:

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zql.expr.expression import Expr
+from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import LogicalPlan
 from zql.schema import DataType, InputFile, Schema
+
+NOTHING = Column("zql nothing", "BOOLEAN")
+"""The column of a plan whose rows are counted only: a call for each takes no argument of them."""
+
+Shared = tuple[tuple[int | str, SharedObject | TaskContext], ...]
+"""Arguments of a call that are no values of rows: by place, or by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +135,14 @@ class Catalog(Protocol):
         plan: LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        tolerant: bool = False,
+        shared: Shared = (),
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of `plan`.
 
         The first columns of the plan form the record when `record` names them, else they are
-        positional arguments; the last ones are the named arguments `keywords`.
+        positional arguments; the last ones are the named arguments `keywords`. Calls that fail tell
+        nothing when it is `tolerant`; `shared` objects are handed in at their places.
         """
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:

@@ -17,9 +17,9 @@ from zql.errors import (
     nearest,
 )
 from zql.expr.expression import Array, Expr, Literal, Struct
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
-from zql.logical.catalog import Catalog, ObjectTable, TypeProblem
+from zql.logical.catalog import NOTHING, Catalog, ObjectTable, Shared, TypeProblem
 from zql.logical.doubts import Doubts
 from zql.logical.scope import Names, Scope
 from zql.source import Span
@@ -133,7 +133,11 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
+    rejects: list[lp.Write] = field(default_factory=list)
     checks: int = 0
+    policies: int = 0
+    policy: ErrorPolicy | None = None
+    """What ON ERROR says of the Python calls of the operator that is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
@@ -193,9 +197,19 @@ class Context:
         before = self.frame
         self.frame = replace(before, here=frozenset())
         try:
-            yield
+            with self.policed(None):
+                yield
         finally:
             self.frame = before
+
+    @contextmanager
+    def policed(self, policy: ErrorPolicy | None) -> Iterator[None]:
+        """Python calls that are bound in it have this policy; afterwards the one from before."""
+        before, self.policy = self.policy, policy
+        try:
+            yield
+        finally:
+            self.policy = before
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""
@@ -254,6 +268,7 @@ class Context:
         plan: lp.LogicalPlan,
         record: Sequence[str],
         keywords: Sequence[str],
+        shared: Shared = (),
     ) -> PythonFunction:
         """The function with its result type, seen on the first rows of a plan."""
         commons = {common.number: common for common in self.commons}
@@ -264,11 +279,19 @@ class Context:
             assigns = tuple(lp.Assign(c, c) for c in node.columns)
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
-        return self.catalog.probe(function, rewrite_up(plan, inline), record, keywords)
+        tolerant = self.policy is not None
+        seen = rewrite_up(plan if plan.columns else _rows_alone(plan), inline)
+        return self.catalog.probe(function, seen, record, keywords, tolerant, shared)
 
     def types(self, exprs: Sequence[Expr]) -> tuple[str, ...]:
         """Types of bound expressions; `TypeProblem` passes through."""
         return self.catalog.types(exprs) if exprs else ()
+
+
+def _rows_alone(plan: lp.LogicalPlan) -> lp.LogicalPlan:
+    """For calls that take nothing of the rows: as many rows as those of a projection's input."""
+    below = plan.input if isinstance(plan, lp.Project) else plan
+    return lp.Project(below, (lp.Assign(NOTHING, Literal(True)),))
 
 
 def type_error(problem: TypeProblem, span: Span | None) -> BindError:

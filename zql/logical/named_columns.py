@@ -41,6 +41,8 @@ def named_columns(query: ast.Query) -> frozenset[str] | None:
         return None
     names: set[str] = set()
     for operator in operators:
+        if any(isinstance(n, ast.OnError) and n.into is not None for n in walk(operator)):
+            return None  # rejects have all columns
         found = _names(operator, alias)
         if found is None or not isinstance(operator, ast.Where | ast.OrderBy | _ENDS):
             return None

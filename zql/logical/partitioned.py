@@ -40,6 +40,8 @@ def partitioned(plan: lp.LogicalPlan, source: lp.LogicalPlan, keys: Keys) -> lp.
             if plan.kind not in _FROM_LEFT or _holds(plan.right, source):
                 raise NoForm(f"{plan.kind} JOIN")
             return replace(plan, left=partitioned(plan.left, source, keys))
+        case lp.Lateral() if not _holds(plan.right, source):
+            return replace(plan, left=partitioned(plan.left, source, keys))
         case (
             lp.Project()
             | lp.Filter()
@@ -107,7 +109,7 @@ def _is_open(plan: lp.LogicalPlan) -> bool:
     """Whether the rows are in no order of their own."""
     while isinstance(plan, lp.Project | lp.Filter):
         plan = plan.input
-    return isinstance(plan, lp.Aggregate | lp.Distinct | lp.Join)
+    return isinstance(plan, lp.Aggregate | lp.Distinct | lp.Join | lp.Lateral)
 
 
 def _windows_by(plan: lp.LogicalPlan, keys: Keys) -> lp.LogicalPlan:
@@ -143,3 +145,21 @@ def _outside_plans(plan: lp.LogicalPlan) -> list[Node]:
 
 def _holds(plan: Node, source: lp.LogicalPlan) -> bool:
     return any(node is source for node in walk(plan))
+
+
+def reads_again(plan: lp.LogicalPlan, source: lp.LogicalPlan) -> bool:
+    """Whether a plan over `source` also reads, beside it, what that is made of: a copy of it."""
+
+    def tables(node: Node, inside: bool) -> set[object]:
+        if isinstance(node, lp.Scan):
+            return {(node.name, node.format)}
+        if isinstance(node, lp.MemoryScan):
+            return {node.key}
+        if isinstance(node, lp.CommonRows):
+            return {node.number}
+        if isinstance(node, lp.Values | lp.TableFunction):
+            return {(type(node), len(node.columns))}
+        below = (c for c in children(node) if inside or c is not source)
+        return {table for child in below for table in tables(child, inside)}
+
+    return bool(tables(plan, False) & tables(source, True)) if plan is not source else False

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from zql.expr.expression import Column, Expr, SortKey
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
 from zql.tree import Node, node, walk
@@ -328,7 +328,7 @@ class PythonColumn(Node):
 
     `args` and `keywords` are columns of the input or literals; `guard` is a BOOLEAN column of the
     input: the call is made only where it is TRUE, else the result is NULL. An exception of a `safe`
-    call gives NULL.
+    call gives NULL; with `on_error` its rows go, or get NULL and TRUE in the column `failed`.
     """
 
     column: Column
@@ -337,7 +337,18 @@ class PythonColumn(Node):
     keywords: tuple[tuple[str, Expr], ...] = ()
     guard: Column | None = None
     safe: bool = False
+    on_error: ErrorPolicy | None = None
+    failed: Column | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self.column,) if self.failed is None else (self.column, self.failed)
+
+    @property
+    def on_every_row(self) -> bool:
+        """Whether it must be made for each row that comes: it is volatile, or failures count."""
+        return self.function.volatile or self.on_error is not None
 
 
 @node
@@ -349,7 +360,7 @@ class Apply(Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.input.columns + tuple(c.column for c in self.calls)
+        return self.input.columns + tuple(c for call in self.calls for c in call.columns)
 
 
 @node
@@ -370,12 +381,26 @@ class MapRows(Node):
     keywords: tuple[tuple[str, Expr], ...]
     made: tuple[Column, ...]
     names: tuple[str, ...]
+    on_error: ErrorPolicy | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     carried: tuple[Column, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.made + self.carried
+
+    @property
+    def on_every_row(self) -> bool:
+        """Whether it must be called for each row that comes: it is volatile, or failures count."""
+        return self.function.volatile or self.on_error is not None
+
+
+@node
+class Rejects(Node):
+    """The rows that the `ErrorPolicy` of this number kept, those of an earlier output."""
+
+    number: int
+    columns: tuple[Column, ...]
 
 
 @node
@@ -526,6 +551,7 @@ LogicalPlan = (
     | Unnest
     | Apply
     | MapRows
+    | Rejects
     | Check
     | Write
     | Query
@@ -544,9 +570,18 @@ def outputs_of(plan: Root) -> tuple[Output, ...]:
 
 def rows_of(plan: Root) -> Query | None:
     """The one output of a statement, when that is rows for the one who asked; else None."""
-    outputs = outputs_of(plan)
-    shown = [output for output in outputs if not (isinstance(output, Finish) and output.counter)]
+    shown = main_outputs(plan)
     return shown[0] if len(shown) == 1 and isinstance(shown[0], Query) else None
+
+
+def main_outputs(plan: Root) -> tuple[Output, ...]:
+    """The outputs without those that only come along: rows that are counted, rejects."""
+    return tuple(
+        output
+        for output in outputs_of(plan)
+        if not isinstance(output.input, Rejects)
+        and not (isinstance(output, Finish) and output.counter)
+    )
 
 
 def with_rows(plan: Query | Program, change: Callable[[Query], Output]) -> Any:

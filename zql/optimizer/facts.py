@@ -111,6 +111,8 @@ def _fails(node: Node) -> bool:
             return bool(node.type)
         case (
             ex.Column()
+            | ex.SharedObject()
+            | ex.TaskContext()
             | ex.Logical()
             | ex.Is()
             | ex.Like()

@@ -57,9 +57,11 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
         case lp.Apply():
             roots = [e for c in plan.calls for e in (*c.args, *(v for _, v in c.keywords))]
             roots += [c.guard for c in plan.calls if c.guard is not None]
+            roots += [r for c in plan.calls if c.on_error for _, r in c.on_error.record]
         case lp.MapRows():
             roots = [*(c for _, c in plan.record), *plan.carried, *plan.args]
             roots += [v for _, v in plan.keywords]
+            roots += [r for _, r in plan.on_error.record] if plan.on_error else []
         case lp.SetOperation() | lp.RecursiveUnion():
             roots = []
         case lp.Unnest():

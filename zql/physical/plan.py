@@ -7,6 +7,7 @@ a stage without one is a single DuckDB statement with all threads.
 from __future__ import annotations
 
 from zql.expr.expression import Column
+from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import Apply, LogicalPlan, MapRows, Scan, StageResult
 from zql.tree import Node, node, walk
 
@@ -74,6 +75,11 @@ class StoreTable(Node):
     names: tuple[str, ...]
 
 
+def rejects_of(policy: int) -> int:
+    """The number under which the rows that a policy kept are read, as if a stage had left them."""
+    return -policy
+
+
 Sink = Keep | Collect | WriteFiles | Drop | StoreTable
 
 
@@ -98,6 +104,19 @@ class Stage(Node):
         """Ids of the stages whose results this one reads."""
         found = [n.stage for step in self.steps for n in walk(step) if isinstance(n, StageResult)]
         return tuple(dict.fromkeys(found))
+
+
+def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
+    """The policies of a step's Python calls."""
+    if isinstance(step, RunSql):
+        return ()
+    calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
+    return tuple(dict.fromkeys(c.on_error for c in calls if c.on_error is not None))
+
+
+def policies_of(stage: Stage) -> tuple[ErrorPolicy, ...]:
+    """The policies of a stage's Python calls, in order."""
+    return tuple(dict.fromkeys(p for step in stage.steps for p in policies_in(step)))
 
 
 @node

@@ -26,6 +26,8 @@ from zql.physical.plan import (
     Step,
     StoreTable,
     WriteFiles,
+    policies_of,
+    rejects_of,
 )
 from zql.tree import Node, children, map_children, walk
 
@@ -88,7 +90,8 @@ class _Splitter:
         """Adds a stage; its id."""
         number = len(self.stages) + 1
         if isinstance(part, _Native):
-            stage = Stage(number, None, (RunSql(part.plan),), sink, is_row_local(part.plan))
+            local = is_row_local(part.plan) and not isinstance(part.plan, lp.StageResult)
+            stage = Stage(number, None, (RunSql(part.plan),), sink, local)
         else:
             stage = Stage(number, part.source, part.steps, sink)
         self.stages.append(stage)
@@ -107,6 +110,8 @@ class _Splitter:
         match plan:
             case lp.Apply() | lp.MapRows():
                 return self.python(plan)
+            case lp.Rejects(number, columns):
+                return _Native(lp.StageResult(rejects_of(number), columns))
             case lp.CommonRows():
                 return _Native(replace(self.common[plan.number], columns=plan.columns))
             case lp.Check(kept=True):
@@ -220,6 +225,8 @@ def _with_limit(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         plan = plan.input
     if before.source is None or not isinstance(plan, lp.Limit) or plan.count is None:
         return stages
+    if any(policy.limited for policy in policies_of(before)):
+        return stages  # all rows count there
     below = plan.input
     while isinstance(below, lp.Project) and not _sees_other_rows(below):
         below = below.input

@@ -10,11 +10,12 @@ This rule is no option: DuckDB cannot run what it does not isolate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
+from zql.expr.functions import ErrorPolicy
 from zql.logical import plan as lp
 from zql.logical.scope import Names
 from zql.optimizer.facts import (
@@ -25,6 +26,7 @@ from zql.optimizer.facts import (
     has_window,
     may_fail,
     output_names,
+    outside_subqueries,
 )
 from zql.tree import Node, children, map_children, rewrite_up, walk
 
@@ -219,6 +221,8 @@ def extract(
 ) -> tuple[lp.LogicalPlan, tuple[ex.Expr, ...]]:
     """A plan that has the calls' results as columns, and the expressions over those."""
     exprs = tuple(_tried(e, False) for e in exprs)
+    flags: dict[str, frozenset[ex.Column]] = {}
+    flagged = any(_needs_flag(e) for e in exprs)
     while any(calls_python(e) for e in exprs):
         found: dict[tuple[ex.PythonCall, int], ex.Expr | None] = {}
         for expr in exprs:
@@ -226,10 +230,52 @@ def extract(
                 _check_variables(call)
                 key = (call, id(call) if getattr(call.function, "volatile", False) else 0)
                 found[key] = _either(found[key], guard) if key in found else guard
-        plan, columns = _apply(plan, list(found.items()), names)
-        swap = dict(zip(found, columns, strict=True))
+        if flagged:
+            found = {key: _unless_failed(key[0], g, flags) for key, g in found.items()}
+        plan, made = _apply(plan, list(found.items()), names, flagged)
+        for (call, _), column in zip(found, made, strict=True):
+            behind = _flags_behind((call, column.guard), flags)
+            flags[column.column.name] = behind | ({column.failed} if column.failed else set())
+        swap = {key: column.column for key, column in zip(found, made, strict=True)}
         exprs = tuple(_swapped(e, swap) for e in exprs)
-    return plan, exprs
+    return plan, tuple(_null_if_failed(e, flags) for e in exprs)
+
+
+def _needs_flag(expr: ex.Expr) -> bool:
+    """Whether a failed call in it must be told from one that gave NULL: ON ERROR NULL makes the
+    whole column NULL, and `coalesce(f(x), 0)` would not.
+    """
+    calls = [n for n in outside_subqueries(expr) if isinstance(n, ex.PythonCall)]
+    policies = [c.on_error for c in calls if isinstance(c.on_error, ErrorPolicy)]
+    return any(p.action == "NULL" for p in policies) and calls != [expr]
+
+
+Flags = Mapping[str, frozenset[ex.Column]]
+"""By a column of results, the columns that say whether a call behind it has failed."""
+
+
+def _flags_behind(nodes: Iterable[Node | None], flags: Flags) -> frozenset[ex.Column]:
+    names = {name for node in nodes if node is not None for name in columns_of(node)}
+    return frozenset(flag for name in names & flags.keys() for flag in flags[name])
+
+
+def _not_failed(behind: frozenset[ex.Column]) -> list[ex.Expr]:
+    ordered = sorted(behind, key=lambda column: column.name)
+    return [ex.Is(flag, "TRUE", negated=True) for flag in ordered]
+
+
+def _unless_failed(call: ex.PythonCall, guard: ex.Expr | None, flags: Flags) -> ex.Expr | None:
+    """The guard of a call that is not made over the result of a failed one."""
+    for test in _not_failed(_flags_behind((*call.args, *(v for _, v in call.keywords)), flags)):
+        guard = _and(guard, test)
+    return guard
+
+
+def _null_if_failed(expr: ex.Expr, flags: Flags) -> ex.Expr:
+    tests = _not_failed(_flags_behind((expr,), flags))
+    if not tests:
+        return expr
+    return ex.Case(None, ((conjunction(tuple(tests)), expr),), span=expr.span)
 
 
 def _tried(expr: ex.Expr, inside: bool) -> ex.Expr:
@@ -248,7 +294,7 @@ def _tried(expr: ex.Expr, inside: bool) -> ex.Expr:
     # Arguments are computed before the call, outside of the TRY.
     args = tuple(_argument(a) for a in expr.args)
     keywords = tuple((k, _argument(v)) for k, v in expr.keywords)
-    return replace(expr, args=args, keywords=keywords, safe=True)
+    return replace(expr, args=args, keywords=keywords, safe=True, on_error=None)
 
 
 def _argument(expr: ex.Expr) -> ex.Expr:
@@ -340,32 +386,47 @@ def _apply(
     plan: lp.LogicalPlan,
     calls: list[tuple[tuple[ex.PythonCall, int], ex.Expr | None]],
     names: Names,
-) -> tuple[lp.LogicalPlan, list[ex.Column]]:
+    flagged: bool = False,
+) -> tuple[lp.LogicalPlan, list[lp.PythonColumn]]:
     """An `Apply` over columns: arguments and guards that are more become columns first."""
     extra: dict[ex.Expr, ex.Column] = {}
 
     def as_column(expr: ex.Expr, wanted: str, type_: str = "") -> ex.Expr:
-        if isinstance(expr, ex.Literal) or (isinstance(expr, ex.Column) and expr in plan.columns):
+        if isinstance(expr, ex.Literal | ex.SharedObject | ex.TaskContext) or (
+            isinstance(expr, ex.Column) and expr in plan.columns
+        ):
             return expr
         if expr not in extra:
             extra[expr] = names.column(wanted, type_ or _shown_type(expr))
         return extra[expr]
 
-    columns, made = [], []
+    made: list[lp.PythonColumn] = []
     for (call, _), guard in calls:
         function = call.function
         args = tuple(as_column(a, "argument") for a in call.args)
         keywords = tuple((k, as_column(v, k)) for k, v in call.keywords)
         test = as_column(guard, "guard", "BOOLEAN") if guard is not None else None
         column = names.column(getattr(function, "name", "python"), call.type)
-        columns.append(column)
+        policy = call.on_error if isinstance(call.on_error, ErrorPolicy) else None
+        failing = flagged and policy is not None and policy.action == "NULL"
+        failed = names.column("failed", "BOOLEAN") if failing else None
         made.append(
-            lp.PythonColumn(column, function, args, keywords, test, call.safe, call.span)  # type: ignore[arg-type]
+            lp.PythonColumn(
+                column,
+                function,  # type: ignore[arg-type]
+                args,
+                keywords,
+                test,  # type: ignore[arg-type]
+                call.safe,
+                policy,
+                failed,
+                call.span,
+            )
         )
     if extra:
         passed = tuple(lp.Assign(c, c) for c in plan.columns)
         plan = lp.Project(plan, passed + tuple(lp.Assign(c, e) for e, c in extra.items()))
-    return lp.Apply(plan, tuple(made)), columns
+    return lp.Apply(plan, tuple(made)), made
 
 
 def _shown_type(expr: ex.Expr) -> str:

@@ -76,6 +76,7 @@ def _prune(  # noqa: C901, PLR0912 - one case for each operator
             | lp.StageResult()
             | lp.BatchInput()
             | lp.RoundRows()
+            | lp.Rejects()
         ):
             return plan
 
@@ -154,11 +155,11 @@ def _keeps_calls(expr: ex.Expr) -> bool:
 
 
 def _apply(plan: lp.Apply, wanted: Wanted) -> lp.LogicalPlan:
-    kept = tuple(c for c in plan.calls if c.column.name in wanted or c.function.volatile)
+    kept = tuple(c for c in plan.calls if c.column.name in wanted or c.on_every_row)
     if not kept:
         return _prune(plan.input, wanted)
     pruned = plan if kept == plan.calls else replace(plan, calls=kept)
-    made = {c.column.name for c in kept}
+    made = {c.name for call in kept for c in call.columns}
     return _with_input(pruned, (wanted - made) | _used(kept))
 
 
@@ -172,6 +173,8 @@ def _map_rows(plan: lp.MapRows, wanted: Wanted) -> lp.LogicalPlan:
     if (record, carried) != (plan.record, plan.carried):
         pruned = replace(plan, record=record, carried=carried)
     used = _used(carried) | _used(plan.args) | _used(value for _, value in plan.keywords)
+    if plan.on_error is not None:
+        used |= frozenset(c.name for _, c in plan.on_error.record)
     return _with_input(pruned, used | frozenset(c.name for _, c in record))
 
 

@@ -56,7 +56,7 @@ def _may_pass(part: ex.Expr, input: lp.LogicalPlan) -> bool:
             return plain and not has_subquery(part)
         case lp.Apply():
             made = {c.column.name for c in input.calls}
-            return not (used & made) and not any(c.function.volatile for c in input.calls)
+            return not (used & made) and not any(c.on_every_row for c in input.calls)
         case lp.Sort():
             return True
         case lp.Distinct():

@@ -25,9 +25,9 @@ def _push(node: Node) -> Node:
     match node.input:
         case lp.Project() as project if not _sees_other_rows(project):
             return replace(project, input=replace(node, input=project.input))
-        case lp.Apply() as apply if not any(c.function.volatile for c in apply.calls):
+        case lp.Apply() as apply if not any(c.on_every_row for c in apply.calls):
             return replace(apply, input=replace(node, input=apply.input))
-        case lp.MapRows() as rows if rows.kind == "MAP" and not rows.function.volatile:
+        case lp.MapRows() as rows if rows.kind == "MAP" and not rows.on_every_row:
             return replace(rows, input=replace(node, input=rows.input))
         case lp.SetOperation() as union if union.kind == "UNION" and union.all:
             return _into_branches(node, union)

@@ -1,0 +1,127 @@
+"""ON ERROR: rows that fail are counted, kept and limited, whatever the number of workers."""
+
+from dataclasses import replace
+
+import pytest
+import zql
+
+FUNCTIONS = """
+def half(n: int) -> int:
+    if n % 7 == 0:
+        raise ValueError(f"{n} is a multiple of 7")
+    return n // 2
+
+def dies(n: int) -> int:
+    if n == 3:
+        raise SystemExit(3)
+    return n
+"""
+SCRIPT = """
+IMPORT PYTHON 'udf.py';
+FROM 'in-*.jsonl' |> WHERE n >= 2 |> SELECT n
+|> EXTEND udf.half(n) AS h ON ERROR SKIP INTO 'rejects/'
+|> WRITE 'out/' OPTIONS (format = 'jsonl');
+"""
+
+
+@pytest.fixture
+def numbers(place):
+    place.functions(FUNCTIONS)
+    for start in (0, 50, 100):
+        rows = [{"n": n} for n in range(start, start + 50)]
+        place.rows(f"in-{start:03d}.jsonl", rows)
+    return place
+
+
+def expected() -> list[dict]:
+    return [
+        {
+            "n": n,
+            "_error": f"ValueError: {n} is a multiple of 7",
+            "_operator": "EXTEND udf.half",
+            "_file": f"in-{n // 50 * 50:03d}.jsonl",
+            "_row": n % 50 + 1,
+        }
+        for n in range(2, 150)
+        if n % 7 == 0
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rejects_hold_the_input_and_the_error(numbers, workers):
+    report = numbers.run(SCRIPT, workers)
+    assert numbers.read("rejects/*.jsonl") == expected()
+    assert [row["n"] for row in numbers.read("out/*.jsonl")] == [n for n in range(2, 150) if n % 7]
+    counters = report.counters
+    assert counters["rows_rejected"] == len(expected())
+    assert counters["records_written"] == counters["records_out"] == 148 - len(expected())
+    (step,) = (s for stage in report.stages for s in stage.steps if s.rejected)
+    assert (step.operator, step.rejected) == ("CALL udf.half", len(expected()))
+    assert [file.path for file in report.outputs][-1] == "rejects/part-00000.jsonl"
+
+
+def test_rows_of_a_part_of_a_file(numbers):
+    with numbers.session() as session:
+        session.settings = replace(session.settings, split_size=200)
+        report = session.run(SCRIPT)
+    assert numbers.read("rejects/*.jsonl") == expected()
+    assert report.counters["tasks"] > 6
+
+
+def test_nothing_appears_when_the_limit_ends_the_run(numbers):
+    before = numbers.names()
+    script = SCRIPT.replace("INTO 'rejects/'", "INTO 'rejects/' LIMIT 20")
+    with pytest.raises(zql.UdfError, match="more than 20 rows failed in EXTEND") as info:
+        numbers.run(script)
+    assert info.value.code == "R719"
+    assert "half on row " in info.value.notes[0]
+    assert ", given " in info.value.notes[0]
+    assert numbers.names() == before
+    numbers.run(script.replace("LIMIT 20", "LIMIT 21"))
+    assert numbers.read("rejects/*.jsonl") == expected()
+
+
+def test_rejects_go_with_the_mode_of_the_output(numbers):
+    script = SCRIPT.replace("format = 'jsonl'", "format = 'jsonl', mode = 'overwrite'")
+    numbers.run(script)
+    numbers.run(script.replace("n >= 2", "n >= 100"))
+    assert numbers.read("rejects/*.jsonl") == [r for r in expected() if r["n"] >= 100]
+
+
+def test_outputs_that_are_kept_keep_their_rejects(numbers):
+    script = SCRIPT.replace("format = 'jsonl'", "format = 'jsonl', mode = 'skip'")
+    numbers.run(script)
+    report = numbers.run(script)
+    assert (report.counters["python_calls"], report.counters["records_written"]) == (0, 0)
+    assert numbers.read("rejects/*.jsonl") == expected()
+
+
+def test_what_is_no_exception_of_a_row_ends_the_run(numbers):
+    script = SCRIPT.replace("udf.half", "udf.dies")
+    with pytest.raises(zql.UdfError, match="SystemExit") as info:
+        numbers.run(script)
+    assert info.value.code == "R710"
+
+
+def test_a_query_counts_what_it_has_read_only(numbers):
+    with numbers.session() as session:
+        session.settings = replace(session.settings, split_size=200, inline_bytes=0)
+        query = session.query(
+            "IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> EXTEND udf.half(n) AS h ON ERROR NULL "
+            "|> WHERE h IS NULL |> SELECT n |> LIMIT 2"
+        )
+        assert query.to_dicts() == [{"n": 0}, {"n": 7}]
+
+
+def test_many_failures_of_many_rows(place):
+    place.functions("def f(n: int) -> int:\n    return 'x' if n % 2 else n\n", "g.py")
+    place.rows("big.jsonl", [{"n": n} for n in range(20_000)])
+    report = place.run(
+        "IMPORT PYTHON 'g.py'; FROM 'big.jsonl' "
+        "|> EXTEND g.f(n) AS x ON ERROR NULL INTO 'bad.jsonl' "
+        "|> WHERE x IS NULL |> WRITE 'out.jsonl'"
+    )
+    assert report.counters["rows_rejected"] == 10_000
+    rejected = place.read("bad.jsonl")
+    assert [r["_row"] for r in rejected] == [n + 1 for n in range(1, 20_000, 2)]
+    assert rejected[0]["_error"] == "gave 'x', which does not fit BIGINT: it is of the type str"

@@ -1,0 +1,189 @@
+"""Shared objects: made once, loaded once in each worker, the object itself without workers."""
+
+import os
+from dataclasses import replace
+
+import pytest
+import zql
+
+FUNCTIONS = """
+import os
+from pathlib import Path
+
+class Lexicon:
+    def __init__(self, words):
+        self.words = words
+        Path(f"made-{os.getpid()}").write_text("")
+
+    def __getstate__(self):
+        with open("stored.log", "a") as file:
+            file.write("x")
+        return {"words": self.words}
+
+    def __setstate__(self, state):
+        self.words = state["words"]
+        with open(f"loaded-{os.getpid()}.log", "a") as file:
+            file.write("x")
+
+def lexicon(size, *, prefix: str = "w"):
+    return Lexicon({f"{prefix}{i}": i for i in range(size)})
+
+def number(word: str, lexicon) -> int | None:
+    return lexicon.words.get(word)
+
+def untyped(word, lexicon):
+    return lexicon.words.get(word)
+
+def of_row(row: dict, lexicon):
+    return {"n": lexicon.words[row["word"]]}
+
+def of_word(word: str, lexicon):
+    return {"n": lexicon.words[word]}
+
+def process(word: str, lexicon) -> int:
+    return os.getpid()
+
+def same(word: str, lexicon) -> int:
+    return id(lexicon)
+
+def fails(path: str):
+    raise FileNotFoundError(path)
+
+def closed():
+    import threading
+    return threading.Lock()
+
+def counter():
+    seen = []
+    def count(word):
+        seen.append(word)
+        return len(seen)
+    return count
+
+def counted(word: str, count) -> int:
+    return count(word)
+"""
+HEAD = """
+IMPORT PYTHON 'udf.py';
+DECLARE size BIGINT DEFAULT 1000;
+DECLARE lex SHARED DEFAULT udf.lexicon($size, prefix => 'w');
+"""
+
+
+@pytest.fixture
+def words(place):
+    place.functions(FUNCTIONS)
+    for part in range(4):
+        place.rows(f"in-{part}.jsonl", [{"word": f"w{part * 10 + i}"} for i in range(10)])
+    return place
+
+
+def logs(place, pattern: str) -> list[str]:
+    return [path.read_text() for path in sorted(place.folder.glob(pattern))]
+
+
+def test_a_worker_loads_it_once(words):
+    with words.session(workers=2) as session:
+        session.settings = replace(session.settings, split_size=40)
+        report = session.run(
+            HEAD + "FROM 'in-*.jsonl' |> EXTEND udf.number(word, $lex) AS n |> WRITE 'out.jsonl';"
+            "FROM 'in-*.jsonl' |> EXTEND udf.process(word, lexicon => $lex) AS p |> WRITE 'p.jsonl'"
+        )
+    assert report.counters["tasks"] > 10
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(40))
+    assert logs(words, "stored.log") == ["x"]
+    workers = {row["p"] for row in words.read("p.jsonl")}
+    loaded = logs(words, "loaded-*.log")
+    assert set(loaded) == {"x"}
+    assert len(workers) <= len(loaded) <= 2
+    assert [path.name for path in words.folder.glob("made-*")] == [f"made-{os.getpid()}"]
+
+
+def test_without_workers_the_object_itself_is_used(words):
+    with words.session() as session:
+        query = session.query(HEAD + "FROM 'in-0.jsonl' |> EXTEND udf.number(word, $lex) AS n")
+        assert [row["n"] for row in query.to_dicts()] == list(range(10))
+        assert query.count() == 10
+    assert logs(words, "stored.log") == logs(words, "loaded-*.log") == []
+    assert len(list(words.folder.glob("made-*"))) == 1
+
+
+def test_an_object_of_the_caller(words):
+    lexicon = {f"w{i}": i for i in range(40)}
+
+    def lookup(word: str, lexicon) -> int:
+        return lexicon[word]
+
+    with words.session() as session:
+        session.udf(lookup)
+        session.share("lex", lexicon)
+        same = session.query(
+            "IMPORT PYTHON 'udf.py'; FROM 'in-0.jsonl' |> SELECT udf.same(word, $lex)"
+        )
+        assert set(same.to_arrow().column(0).to_pylist()) == {id(lexicon)}
+        session.run("FROM 'in-*.jsonl' |> SELECT lookup(word, $lex) AS n |> WRITE 'out.jsonl'")
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(40))
+
+
+def test_arrays_are_mapped_and_read_only(words):
+    np = pytest.importorskip("numpy")
+
+    def at_place(word: str, table) -> str:
+        a = table["a"]
+        with open("/proc/self/maps") as file:
+            mapped = sum("/shared-" in line and "/buffers" in line for line in file)
+        return f"{a[int(word[1:])]} {mapped} {a.flags.writeable} {table['b'].sum()}"
+
+    with words.session() as session:
+        session.udf(at_place)
+        session.share("t", {"a": np.arange(1_000_000), "b": np.ones((3, 5)), "c": np.zeros(0)})
+        session.run("FROM 'in-*.jsonl' |> SELECT at_place(word, $t) AS x |> WRITE 'out.jsonl'")
+    assert [row["x"] for row in words.read("out.jsonl")] == [f"{i} 1 False 15.0" for i in range(40)]
+
+
+def test_a_function_whose_type_is_looked_for(words):
+    words.run(
+        HEAD + "FROM 'in-*.jsonl' |> SELECT udf.untyped(word, $lex) AS n |> WRITE 'out.jsonl'"
+    )
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(40))
+
+
+@pytest.mark.parametrize("call", ["of_row(lexicon => $lex)", "of_word(word, $lex)"])
+def test_map_takes_it_by_name_and_by_place(words, call):
+    words.run(HEAD + f"FROM 'in-*.jsonl' |> MAP udf.{call} |> WRITE 'out.jsonl'")
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(40))
+
+
+def test_a_closure_is_an_object_too(words):
+    script = "IMPORT PYTHON 'udf.py'; DECLARE c SHARED DEFAULT udf.counter(); "
+    words.run(
+        script + "FROM 'in-0.jsonl' |> SELECT udf.counted(word, $c) AS n |> WRITE 'out.jsonl'"
+    )
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("fails('model.bin')", r"udf.fails raised FileNotFoundError: model.bin, when it made \$x"),
+        ("closed()", r"the shared object \$x cannot be stored for the workers: TypeError: .*lock"),
+    ],
+)
+def test_what_cannot_be_made_or_stored(words, factory, message):
+    script = f"IMPORT PYTHON 'udf.py';\nDECLARE x SHARED DEFAULT udf.{factory};\n"
+    with pytest.raises(zql.UdfError, match=message) as info:
+        words.run(
+            script + "FROM 'in-0.jsonl' |> SELECT udf.number(word, $x) AS n |> WRITE 'out.jsonl'"
+        )
+    assert (info.value.code, info.value.line) == ("R714", 2)
+    assert "out.jsonl" not in words.names()
+
+
+def test_outputs_stay_while_the_object_is_made_the_same_way(words):
+    script = "FROM 'in-*.jsonl' |> SELECT udf.number(word, $lex) AS n |> WRITE 'out/{shard}.jsonl' "
+    script = HEAD + script + "OPTIONS (mode = 'skip')"
+    words.run(script)
+    with words.session() as session:
+        assert session.run(script).counters["python_calls"] == 0
+    with words.session() as session, pytest.raises(zql.StorageError, match="not what this plan"):
+        session.run(script.replace("DEFAULT 1000", "DEFAULT 999"))
