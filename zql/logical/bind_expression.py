@@ -412,7 +412,13 @@ class ExpressionBinder:
         DuckDB takes it for an aggregate of the outer query.
         """
         used = {n.name for n in walk(call) if isinstance(n, ex.Column)}
-        if len(self.scopes) > 1 and used and not used & {c.name for c in self.scope.plan.columns}:
+        body = bool(self.context.frame.function)
+        if (
+            len(self.scopes) > 1
+            and used
+            and not body
+            and not used & {c.name for c in self.scope.plan.columns}
+        ):
             raise aggregate_error(
                 call,
                 "here, it needs a column of this query, not of the outer one alone",
