@@ -12,6 +12,7 @@ from zql.logical.binder import bind, check_declaration
 from zql.logical.catalog import Catalog
 from zql.logical.constants import constant_value
 from zql.logical.context import Context, Declarations
+from zql.logical.doubts import Doubts
 from zql.parameters import declare
 from zql.syntax import ast
 
@@ -40,7 +41,7 @@ class Declaring:
         self.load = load
         self.change = change
         self.imported: set[str] = set()
-        self.warnings: list[str] = []
+        self.doubts = Doubts()
 
     def declare(self, statement: ast.Statement) -> None:
         """Takes one statement in. Raises `ZqlError`; then nothing has changed."""
@@ -84,7 +85,8 @@ class Declaring:
             )
         # Bound as it will be where it is read: inside another query.
         inner = ast.QuerySource(statement.query, span=statement.query.span)
-        bind(ast.Query((inner,), span=inner.span), self.catalog, self.declarations)
+        whole = ast.Query((inner,), span=inner.span)
+        bind(whole, self.catalog, self.declarations, self.doubts)
         self.declarations.views[name] = statement
 
     def create_function(
@@ -100,7 +102,8 @@ class Declaring:
                 del functions[other]
         functions.setdefault(name, statement)
         try:
-            self.warnings += check_declaration(statement, self.catalog, self.declarations)
+            found = check_declaration(statement, self.catalog, self.declarations)
+            self.doubts.take(found)
         except BaseException:
             functions.clear()
             functions.update(before)

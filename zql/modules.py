@@ -11,6 +11,7 @@ from zql.declaring import Declaring
 from zql.errors import BindError, ErrorList, Interrupted, ZqlError
 from zql.logical.catalog import Catalog
 from zql.logical.context import Declarations
+from zql.logical.doubts import Doubts
 from zql.source import Source, Span
 from zql.syntax import ast
 from zql.syntax.parser import parse_script
@@ -33,11 +34,13 @@ class Modules:
     """The ZQL files that one script imports, each parsed and declared once.
 
     `catalog_in` gives a catalog for the files of a folder: Python is imported relative to it.
+    `doubts` are the warnings of the files.
     """
 
     def __init__(self, catalog_in: Callable[[str], Catalog]) -> None:
         self.catalog_in = catalog_in
         self.library = Library(self)
+        self.doubts = Doubts()
         self._loaded: dict[str, Declarations] = {}
         self._opened: list[str] = []
 
@@ -85,6 +88,8 @@ class Modules:
             self._opened.pop()
         if errors:
             raise errors[0] if len(errors) == 1 else ErrorList(errors)
+        if folder != LIBRARY:
+            self.doubts.take(declaring.doubts)
         return found
 
 

@@ -29,8 +29,10 @@ from zql.logical import plan as lp
 from zql.logical.binder import bind
 from zql.logical.catalog import ObjectTable
 from zql.logical.context import Declarations
+from zql.logical.doubts import Doubts
 from zql.modules import Modules
 from zql.optimizer.optimizer import Rewrite
+from zql.optimizer.unseen_sorts import unseen_sorts
 from zql.parameters import check_names, undeclared
 from zql.physical.plan import PhysicalPlan
 from zql.queries import Planner, Query, schema_of
@@ -93,7 +95,9 @@ class Host(Planner, Protocol):
 
     def compile(self, plan: lp.Root) -> Compiled: ...
 
-    def explanation(self, plan: lp.Root, level: str) -> Explanation: ...
+    def explanation(
+        self, plan: lp.Root, level: str, warnings: Sequence[str] = ()
+    ) -> Explanation: ...
 
     def set(self, name: str, value: Any) -> None: ...
 
@@ -146,6 +150,7 @@ class ScriptRun:
             lambda statement: modules.load(statement, base_dir),
             session.set,
         )
+        self.doubts = modules.doubts = self.declaring.doubts
         self.parameter_errors: list[ZqlError] = []
         try:
             check_names(self.script, params, self.declarations)
@@ -177,7 +182,7 @@ class ScriptRun:
                     text=self.explain(statement.query, statement.level).shown(statement.format),
                 )
             case ast.Describe():
-                plan = self.bind(statement.query, remember=False)
+                plan = self.bind(statement.query, remember=False, doubts=Doubts())
                 yield StatementResult("text", number, text=describe(plan))
             case _:
                 yield StatementResult("done", number, result=self.warned(statement))
@@ -186,6 +191,7 @@ class ScriptRun:
         self, number: int, statement: ast.Statement, query: ast.Query
     ) -> Iterator[StatementResult]:
         """Runs a query: the rows that it shows, in order, then what it wrote."""
+        before = len(self.doubts.texts)
         if not _leaves(query):
             plan = self.bind(query)
             stages = self.session.compile(plan).stages
@@ -197,12 +203,16 @@ class ScriptRun:
                 report, streams = self.run_plan(plan)
         else:
             report, streams = self.write_sharing(number, query)
+        said = self.said_since(before)
+        if said is not None and report is not None:
+            report, said = replace(report, warnings=report.warnings + said.warnings), None
         for stream in streams:
             stream.on_error(lambda error: _placed(error, number, statement))
         waiting = list(streams)
         try:
             while waiting:
-                yield StatementResult("rows", number, rows=waiting.pop(0))
+                yield StatementResult("rows", number, rows=waiting.pop(0), result=said)
+                said = None
         finally:
             for stream in waiting:
                 stream.close()
@@ -216,6 +226,7 @@ class ScriptRun:
 
         reports = []
         for number, statement in enumerate(self.script.statements, 1):
+            before = len(self.doubts.texts)
             try:
                 if _writes(statement):
                     report, streams = self.write_sharing(number, self.query_of(statement))
@@ -224,6 +235,9 @@ class ScriptRun:
                     reports.append(report)
                 elif isinstance(statement, _GIVE_ROWS):
                     self.bind(self.query_of(statement))
+                if _writes(statement) or isinstance(statement, _GIVE_ROWS):
+                    said = self.said_since(before)
+                    reports += [said] if said is not None else []
                 else:
                     found = [r.result for r in self.result(number, statement)]
                     reports += [report for report in found if report is not None]
@@ -333,7 +347,9 @@ class ScriptRun:
 
     def checked(self, statement: ast.Statement) -> None:
         if isinstance(statement, _QUERIES):
-            plan = self.bind(self.query_of(statement))
+            looks = isinstance(statement, ast.Explain | ast.Describe)
+            doubts = Doubts() if looks else None
+            plan = self.bind(self.query_of(statement), doubts=doubts)
             self.session.compile(plan)
             self.declare_tables(plan)
         else:
@@ -431,10 +447,18 @@ class ScriptRun:
             return replace(before, operators=before.operators + query.operators)
         return query
 
-    def bind(self, query: ast.Query, *, remember: bool = True) -> lp.Root:
+    def bind(
+        self, query: ast.Query, *, remember: bool = True, doubts: Doubts | None = None
+    ) -> lp.Root:
+        """The plan of a query; what is doubtful in it is noted, as a rule among the script's."""
         before = self.session.previous
         query = self.whole(query)
-        plan = bind(query, self.catalog, self.declarations)
+        plan = bind(
+            query, self.catalog, self.declarations, self.doubts if doubts is None else doubts
+        )
+        if doubts is None:  # else it is EXPLAIN, which has a note on sorts, or DESCRIBE
+            for sort in unseen_sorts(plan):
+                _doubt_sort(self.doubts, sort, query)
         if isinstance(plan, lp.Query) and remember and not self.checking:
             if before is not None:
                 query = _spelled_out(query, before)
@@ -448,10 +472,11 @@ class ScriptRun:
         """A query at a level; for ANALYZE it is run, outputs and all."""
         if level == "SYNTAX":
             return syntax(print_query(query))
-        plan = self.bind(query, remember=False)
+        doubts = Doubts()
+        plan = self.bind(query, remember=False, doubts=doubts)
         try:
             with _call_places(self.session.compile(plan).stages):
-                found = self.session.explanation(plan, level)
+                found = self.session.explanation(plan, level, doubts.texts)
         except ZqlError as error:
             _point_at_output(error, plan)
             raise
@@ -464,12 +489,25 @@ class ScriptRun:
 
     def warned(self, statement: ast.Statement) -> RunReport | None:
         """Takes a declaration in; what it warns of, as a report of nothing else."""
+        before = len(self.doubts.texts)
+        self.declare(statement)
+        return self.said_since(before)
+
+    def said_since(self, before: int) -> RunReport | None:
+        """The warnings behind the first ones, as a report of nothing else."""
         from zql.execution.report import RunReport
 
-        before = len(self.declaring.warnings)
-        self.declare(statement)
-        found = tuple(self.declaring.warnings[before:])
+        found = tuple(self.doubts.texts[before:])
         return RunReport(warnings=found) if found else None
+
+
+def _doubt_sort(doubts: Doubts, sort: lp.Sort, query: ast.Query) -> None:
+    """Warns of a sort for nobody that stands in the query itself: others may read a view."""
+    span, around = sort.keys[0].expr.span, query.span
+    if span is None or around is None or span.source is not around.source:
+        return
+    if around.start <= span.start < around.end:
+        doubts.add("nothing sees the order that ORDER BY makes: it can be left out", span)
 
 
 def _number(error: ZqlError, script: ast.Script) -> None:

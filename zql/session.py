@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -252,8 +252,12 @@ class Session:
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
+        warnings: list[str] | None = None,
     ) -> list[ZqlError]:
-        """Parses and binds a script without running it; all its errors, sorted by place."""
+        """Parses and binds a script without running it; all its errors, sorted by place.
+
+        What is no error and is rarely meant is added to `warnings`.
+        """
         try:
             script = ScriptRun(
                 self, source, dict(params or {}), base_dir, None, checking=True, lenient=True
@@ -262,7 +266,10 @@ class Session:
             return errors.errors
         except ZqlError as error:
             return [error]
-        return script.check()
+        errors_found = script.check()
+        if warnings is not None:
+            warnings += script.doubts.texts
+        return errors_found
 
     def explain(
         self,
@@ -364,7 +371,7 @@ class Session:
         finally:
             rows.close()
 
-    def explanation(self, plan: lp.Root, level: str) -> Explanation:
+    def explanation(self, plan: lp.Root, level: str, warnings: Sequence[str] = ()) -> Explanation:
         """A bound statement at one of LEVELS but SYNTAX; for ANALYZE it is run."""
         compiled = self.compile(plan)
         if level == "LOGICAL":
@@ -379,6 +386,7 @@ class Session:
             compiled.stages,
             compiled.unfused,
             self.disabled,
+            warnings,
         )
         return stages(compiled.stages, notes, report)
 

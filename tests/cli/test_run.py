@@ -131,7 +131,7 @@ def test_rows_of_show_go_into_a_file_and_warnings_to_stderr(zql, tmp_path):
         "-c", f"CREATE TEMP TABLE FUNCTION f(t TABLE, k EXPR) AS {body}; FROM f(range(1), 2)"
     )
     assert done.stdout == '{"v":2}\n'
-    assert done.stderr.startswith('warning: f: "k" is a parameter and a column made at 1:')
+    assert done.stderr.startswith('warning: f: "k" is a parameter and a column made here: ')
 
 
 def test_binary_and_packed_files(zql, tmp_path):

@@ -116,9 +116,10 @@ def test_a_parameter_that_hides_a_column_of_the_body_is_a_warning(session):
         "CREATE TEMP TABLE FUNCTION f(t TABLE, k EXPR) AS FROM t |> EXTEND 1 AS k |> SELECT k AS v;"
         "FROM range(2) |> CALL f(range + 5)"
     )
-    first, second = session.statements(Source("script.zql", script))
-    assert first.result.warnings == (
-        'f: "k" is a parameter and a column made at 1:72: the name means the parameter',
+    first, second = session.statements(Source("<script>", script))
+    (warning,) = first.result.warnings
+    assert warning == (
+        'f: "k" is a parameter and a column made here: the name means the parameter (<script>:1:72)'
     )
     with second.rows as stream:
         assert [r for b in stream.batches() for r in b.to_pylist()] == [{"v": 5}, {"v": 6}]

@@ -149,14 +149,21 @@ def check(settings: Settings, files: Sequence[str], form: str) -> int:
 def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     from zql.display.errors import as_github, as_json, flat, render_error
     from zql.display.screen import Screen, complain
+    from zql.display.summary import warning_lines
 
     scripts = read_scripts(settings, files, "check")
     params = Params(read_params(settings), scripts)
     errors: list[ZqlError] = []
+    warnings: list[str] = []
     for script in scripts:
         # What one script sets or declares must not hide the mistakes of the next.
         with open_session(settings) as session:
-            found = session.check(script.source, params.of(script.source), base_dir=script.base_dir)
+            found = session.check(
+                script.source,
+                params.of(script.source),
+                base_dir=script.base_dir,
+                warnings=warnings,
+            )
         errors += [one for error in found for one in flat(error)]
     screen = Screen(no_color=settings.no_color)
     if form == "json":
@@ -171,6 +178,10 @@ def _check(settings: Settings, files: Sequence[str], form: str) -> int:
     for line in lines:
         screen.line(line)
     screen.flush()
+    if not settings.quiet:
+        style = style_for(sys.stderr, no_color=settings.no_color)
+        for line in warning_lines(warnings, style):
+            complain(line)
     if not settings.quiet and form == "text":
         complain(_verdict(errors, scripts))
     return 1 if errors else 0

@@ -79,7 +79,7 @@ class Output:
         if self._settings.quiet:
             return
         style = style_for(sys.stderr, no_color=self._settings.no_color)
-        for line in warning_lines(result, style):
+        for line in warning_lines(result.warnings, style):
             complain(line)
         if self._settings.verbose:
             for line in stage_lines(result):

@@ -84,10 +84,10 @@ def summary_lines(result: RunReport) -> list[str]:
     return lines + lost
 
 
-def warning_lines(result: RunReport, style: Style = PLAIN) -> Iterator[str]:
-    """The run's warnings, one on each line."""
-    for warning in result.warnings:
-        yield f"{style.warning('warning:')} {safe_text(str(warning))}"
+def warning_lines(warnings: Sequence[str], style: Style = PLAIN) -> Iterator[str]:
+    """Warnings, one on each line."""
+    for warning in warnings:
+        yield f"{style.warning('warning:')} {safe_text(warning)}"
 
 
 def stage_lines(result: RunReport) -> list[str]:

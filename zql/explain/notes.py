@@ -16,7 +16,8 @@ from zql.logical import plan as lp
 from zql.optimizer.facts import conjuncts, has_window
 from zql.optimizer.optimizer import Rewrite
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
-from zql.optimizer.rules.keep_row_order import keep_row_order, sees_order
+from zql.optimizer.rules.keep_row_order import keep_row_order
+from zql.optimizer.unseen_sorts import unseen_sorts
 from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
 from zql.tree import children, walk
 
@@ -24,7 +25,7 @@ from zql.tree import children, walk
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done or not. `kind` is pushed, stays, pruned, handed, fused, stage,
-    shared, order or off; `line` is the line of the script that it is about.
+    shared, order, off or warning; `line` is the line of the script that it is about.
     """
 
     kind: str
@@ -44,6 +45,7 @@ def notes_of(
     stages: PhysicalPlan,
     unfused: PhysicalPlan,
     disabled: Collection[str] = (),
+    warnings: Sequence[str] = (),
 ) -> tuple[Note, ...]:
     """All notes on a query, in the order of kinds; each text once."""
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
@@ -61,6 +63,7 @@ def notes_of(
     ]
     if disabled:
         found.append(Note("off", f"rules that are switched off: {', '.join(sorted(disabled))}"))
+    found += [Note("warning", text) for text in warnings]
     return tuple(dict.fromkeys(found))
 
 
@@ -221,13 +224,9 @@ def _consumer(reader: Stage, stage: Stage) -> str:
 # ---- order --------------------------------------------------------------------------------------
 
 
-def _unseen_sorts(plan: lp.LogicalPlan, seen: bool = True) -> Iterator[Note]:
+def _unseen_sorts(plan: lp.LogicalPlan) -> Iterator[Note]:
     """Sorts whose order nothing above them can see."""
-    if isinstance(plan, lp.Sort) and not seen:
-        keys = ", ".join(written(k.expr) for k in plan.keys)
+    for sort in unseen_sorts(plan):
+        keys = ", ".join(written(k.expr) for k in sort.keys)
         text = f"nothing sees the order of ORDER BY {keys}: it can be left out"
-        yield Note("order", text, _line(plan.keys[0].expr))
-    below = sees_order(plan, seen)
-    for child in children(plan):
-        if isinstance(child, lp.LogicalPlan):
-            yield from _unseen_sorts(child, below)
+        yield Note("order", text, _line(sort.keys[0].expr))

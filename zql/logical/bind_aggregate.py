@@ -8,7 +8,7 @@ from dataclasses import replace
 from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, aggregate_error
 from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
@@ -70,15 +70,17 @@ def grouping_key(binder: ExpressionBinder, item: ast.AggregateItem | ast.SelectI
 
 
 def checked_key(made: Made) -> Made:
-    """The key itself. Raises `BindError` for an aggregate."""
+    """The key itself. Raises `BindError` for an aggregate or a window function."""
+    if has_window(made.expr):
+        raise BindError(
+            "a window function cannot stand in GROUP BY",
+            code="T311",
+            span=made.span,
+            hint="make it a column before: |> EXTEND .. OVER (..) AS name",
+        )
     call = first_aggregate(made.expr)
     if call is not None:
-        raise BindError(
-            f"{call.name[-1]}(..) is an aggregate: it cannot be a key of GROUP BY",
-            code="T309",
-            span=call.span,
-            hint="put it before GROUP BY",
-        )
+        raise aggregate_error(call, "it cannot be a key of GROUP BY", "put it before GROUP BY")
     return made
 
 

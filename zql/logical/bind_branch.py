@@ -56,7 +56,7 @@ def routed(
 
     Rows that no branch takes are dropped and counted.
     """
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="WHEN")
     whens = []
     for number, (condition, _) in enumerate(op.branches, 1):
         bound = binder.boolean(binder.bind(condition), "WHEN")

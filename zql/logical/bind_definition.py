@@ -64,9 +64,10 @@ def check_table_function(context: Context, function: ast.CreateTableFunction) ->
         name = parameter.name.text
         span = columns.get(name)
         if parameter.type != TABLE and span is not None:
-            context.warnings.append(
-                f'{function.name.text}: "{name}" is a parameter and a column made at '
-                f"{span.line}:{span.column}: the name means the parameter"
+            context.doubts.add(
+                f'{function.name.text}: "{name}" is a parameter and a column made here: '
+                "the name means the parameter",
+                span,
             )
 
 

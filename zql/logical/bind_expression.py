@@ -22,6 +22,8 @@ from zql.logical.context import (
 )
 from zql.logical.conversion import kind_of
 from zql.logical.declared import sql_function
+from zql.logical.doubts import never_true
+from zql.logical.instances import inlined
 from zql.logical.plan import Assign, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
@@ -30,6 +32,7 @@ from zql.syntax.printer import expression_name
 from zql.tree import Node, map_children, walk
 
 _COMPENSATED = {"sum": "fsum", "avg": "favg", "mean": "favg"}
+_WRITTEN = {"fsum": "sum", "favg": "avg"}
 _SESSION_CONSTANTS = {
     "current_date": "today",
     "current_time": "get_current_time",
@@ -38,6 +41,29 @@ _SESSION_CONSTANTS = {
     "localtimestamp": "current_localtimestamp",
 }
 """SQL's functions without parentheses, and the names that DuckDB has for them."""
+
+
+_EVERY_ROW = "use |> AGGREGATE .. GROUP BY .., or add OVER () to keep every row"
+_HINTS = {
+    "SELECT": _EVERY_ROW,
+    "EXTEND": _EVERY_ROW,
+    "SET": _EVERY_ROW,
+    "PARTITION BY": _EVERY_ROW,
+    "ON": "|> AGGREGATE first, then |> JOIN its result",
+    "WHEN": "|> AGGREGATE first, then |> SWITCH on its result",
+    "VALUES": "rows are written out, and grouped behind: |> AGGREGATE",
+    "ASSERT": "|> AGGREGATE first, or the statement ASSERT (FROM .. |> AGGREGATE ..) > 0",
+}
+"""What to write instead of an aggregate where rows are looked at one by one."""
+_WITHOUT_WINDOWS = frozenset({"ON", "VALUES", "DISTINCT ON", "TABLESAMPLE"})
+
+
+def aggregate_error(call: ex.Call, why: str, hint: str) -> BindError:
+    """The error of an aggregate that stands where none can; it is called as the user called it."""
+    name = _WRITTEN.get(call.name[-1], call.name[-1])
+    if call.name_span is not None:
+        name = call.name_span.text
+    return BindError(f"{name}(..) is an aggregate: {why}", code="T309", span=call.span, hint=hint)
 
 
 @dataclass
@@ -58,6 +84,8 @@ class ExpressionBinder:
     """Columns of a SELECT's list by name, for the clauses behind it: a column of the input wins."""
     grouped: bool = False
     """Whether rows are being grouped, so that `grouping(..)` has a meaning."""
+    row_by_row: str = ""
+    """The word of the operator, when it looks at one row at a time: an aggregate is an error."""
 
     @property
     def scope(self) -> Scope:
@@ -92,6 +120,10 @@ class ExpressionBinder:
                 return self.subquery(expr)
             case ex.Cast(type="VARCHAR", safe=False):
                 return self.cast_to_text(expr)
+            case ex.In(negated=True) | ex.Unary(op="NOT", operand=ex.In(negated=False)):
+                tested = expr if isinstance(expr, ex.In) else expr.operand
+                never_true(self.context.doubts, tested)  # type: ignore[arg-type]
+                return self.rebuilt(expr)
             case ex.Star() | ex.Columns():
                 raise BindError(
                     "a star can only stand by itself in a select list", code="N209", span=expr.span
@@ -115,7 +147,9 @@ class ExpressionBinder:
     def for_body(self) -> ExpressionBinder:
         """The binder for the body of a function that is called here: no column has a name in it."""
         nameless = Scope(self.scope.plan, ())
-        return ExpressionBinder(self.context, (nameless,), depth=self.depth + 1)
+        return ExpressionBinder(
+            self.context, (nameless,), depth=self.depth + 1, row_by_row=self.row_by_row
+        )
 
     # ---- names ---------------------------------------------------------------------------------
 
@@ -147,7 +181,10 @@ class ExpressionBinder:
         for instance in argument.table.instances:
             with self.context.within(argument.place):
                 over = (instance, *argument.outer)
-                bound = ExpressionBinder(self.context, over, depth=self.depth).bind(argument.expr)
+                binder = ExpressionBinder(
+                    self.context, over, depth=self.depth, row_by_row=self.row_by_row
+                )
+                bound = binder.bind(argument.expr)
             columns = {c.name for c in instance.plan.columns}
             used = {n.name for n in walk(bound) if isinstance(n, ex.Column)} & columns
             found.append((bound, used))
@@ -350,8 +387,43 @@ class ExpressionBinder:
         if facts is None:
             return bound
         aggregate = "aggregate" in facts.kinds and "scalar" not in facts.kinds
+        self.check_place(call, aggregate)
+        if aggregate and bound.window is None:
+            self.check_inner(bound)
         bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
         return self.compensated(bound) if name.lower() in _COMPENSATED else bound
+
+    def check_place(self, call: ex.Call, aggregate: bool) -> None:
+        """Raises `BindError` for an aggregate or a window function where none can stand."""
+        word = self.row_by_row
+        if call.window is not None and word in _WITHOUT_WINDOWS:
+            raise BindError(
+                f"a window function cannot stand in {word}",
+                code="T311",
+                span=call.span,
+                hint="make it a column before: |> EXTEND .. OVER (..) AS name",
+            )
+        if aggregate and call.window is None and word:
+            hint = f"|> AGGREGATE first, then |> {word} on its result"
+            raise aggregate_error(call, f"{word} works row by row", _HINTS.get(word, hint))
+
+    def check_inner(self, call: ex.Call) -> None:
+        """Raises `BindError` for an aggregate over columns of an outer query and none of this one:
+        DuckDB takes it for an aggregate of the outer query.
+        """
+        used = {n.name for n in walk(call) if isinstance(n, ex.Column)}
+        body = bool(self.context.frame.function)
+        if (
+            len(self.scopes) > 1
+            and used
+            and not body
+            and not used & {c.name for c in self.scope.plan.columns}
+        ):
+            raise aggregate_error(
+                call,
+                "here, it needs a column of this query, not of the outer one alone",
+                "make the value a column before: |> EXTEND .. AS name",
+            )
 
     def grouping(self, call: ex.Call) -> ex.Call:
         """`grouping(key, ..)`, of which `grouping_id` is another name."""
@@ -625,9 +697,12 @@ class ExpressionBinder:
 
     def subquery(self, subquery: ex.Subquery) -> ex.Expr:
         inner = self.context.bind_query(subquery.query, self.scopes)  # type: ignore[arg-type]
+        inner = inlined(self.context, inner, subquery.span)
         plan, columns = inner.plan, tuple(v.column for v in inner.visible)
         if plan.columns != columns and columns:
             plan = Project(plan, tuple(Assign(c, c) for c in columns))
+        if not columns and self.context.errors:
+            raise self.context.errors[-1]  # which has left it without
         if subquery.kind in ("SCALAR", "IN") and len(columns) != 1:
             raise BindError(
                 f"the subquery gives {len(columns)} columns where one is wanted",

@@ -58,6 +58,7 @@ def body_place(
 ) -> Place:
     """Where the body of a function is bound. Raises `BindError` when it is being bound already."""
     key = (id(home), f"{function.name.text}()")
+    context.grow(function.name.text, 1, call.span)
     if key in context.opened:
         raise BindError(
             f"the function {function.name.text} calls itself",

@@ -12,6 +12,7 @@ from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_lateral import check_kind, is_lateral, lateral_plan
 from zql.logical.bind_unnest import elements_of, join_unnest
 from zql.logical.context import Context, unknown
+from zql.logical.instances import inlined
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
@@ -30,6 +31,8 @@ def join(
     if lateral:
         check_kind(clause)
     right = bind_item(context, clause.right, (left, *outer) if lateral else outer)
+    if lateral:
+        right = inlined(context, right, clause.span)
     _check_aliases(left, right, clause.span)
     shared = _shared_names(left, right, clause)
     both = _side_by_side(left, right, lp.Join(left.plan, right.plan, clause.kind))
@@ -40,7 +43,7 @@ def join(
         return _merged(context, joined, clause.kind, pairs)
     on, condition = clause.on, None
     if on is not None:
-        binder = ExpressionBinder(context, (both, *outer))
+        binder = ExpressionBinder(context, (both, *outer), row_by_row="ON")
         bound = context.attempt(lambda: binder.boolean(binder.bind(on), "ON"))
         condition = bound if bound is not None else ex.Literal(True)
     elif clause.kind != "CROSS" and not lateral:

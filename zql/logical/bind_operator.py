@@ -21,13 +21,13 @@ from zql.logical.bind_function_of_rows import (
     python_function,
     result_fields,
 )
-from zql.logical.bind_select import first_aggregate
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
 from zql.logical.common_types import clash, common_type
 from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
+from zql.logical.doubts import swapped
 from zql.logical.plan import example_path
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
@@ -37,33 +37,16 @@ from zql.tree import walk
 
 def where(context: Context, scope: Scope, op: ast.Where, outer: tuple[Scope, ...]) -> Scope:
     """Rows for which the predicate is TRUE."""
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="WHERE")
     predicate = binder.boolean(binder.bind(op.predicate), "WHERE")
-    call = first_aggregate(predicate)
-    if call is not None:
-        raise BindError(
-            f"{call.name[-1]}(..) is an aggregate: WHERE works row by row",
-            code="T309",
-            span=call.span,
-            hint="|> AGGREGATE first, then |> WHERE on its result",
-        )
     return scope.over(lp.Filter(scope.plan, predicate))
 
 
 def check(context: Context, scope: Scope, op: ast.Assert, outer: tuple[Scope, ...]) -> Scope:
     """ASSERT: the same rows, all of which must hold it."""
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="ASSERT")
     condition = binder.boolean(binder.bind(op.condition), "ASSERT")
     payload = tuple(binder.bind(e) for e in op.payload)
-    for expr in (condition, *payload):
-        call = first_aggregate(expr)
-        if call is not None:
-            raise BindError(
-                f"{call.name[-1]}(..) is an aggregate: ASSERT works row by row",
-                code="T309",
-                span=call.span,
-                hint="|> AGGREGATE first, or the statement ASSERT (FROM .. |> AGGREGATE ..) > 0",
-            )
     types = binder.types((condition, *payload))
     columns = tuple(context.names.column("check", t) for t in types)
     made = tuple(lp.Assign(c, e) for c, e in zip(columns, (condition, *payload), strict=True))
@@ -153,7 +136,7 @@ def rename(context: Context, scope: Scope, op: ast.Rename) -> Scope:
 def distinct(context: Context, scope: Scope, op: ast.Distinct, outer: tuple[Scope, ...]) -> Scope:
     """Duplicates removed: whole rows, or the first row for each key."""
     if op.on:
-        binder = ExpressionBinder(context, (scope, *outer))
+        binder = ExpressionBinder(context, (scope, *outer), row_by_row="DISTINCT ON")
         on = tuple(binder.bind(e) for e in op.on)
         binder.types(on)
         keys = sort_keys(binder, op.order)
@@ -191,7 +174,7 @@ def sort_keys(binder: ExpressionBinder, keys: Sequence[ex.SortKey]) -> tuple[ex.
 
 def order_by(context: Context, scope: Scope, op: ast.OrderBy, outer: tuple[Scope, ...]) -> Scope:
     """Rows sorted."""
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="ORDER BY")
     keys = sort_keys(binder, op.keys)
     return scope.over(lp.Sort(scope.plan, keys)) if keys else scope
 
@@ -241,6 +224,7 @@ def set_operation(
                     span=span,
                     hint="|> UNION ALL BY NAME fills missing columns with NULL",
                 )
+            swapped(context.doubts, op.kind, names, side.names, span)
     columns = []
     for i, name in enumerate(names):
         types = [s.visible[i].column.type for s in sides]
@@ -303,7 +287,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     if op.kind in ("MAP BATCHES", "MAP SHARDS"):
         return map_many(context, scope, op, outer)
     function = python_function(context, op.function, op.function_span or op.span)
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row=op.kind)
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
     policy = context.policy
     args, keywords = bind_arguments(

@@ -16,6 +16,8 @@ from zql.logical.bind_source import visible_only
 from zql.logical.common_types import common_type
 from zql.logical.context import UNKNOWN, Context
 from zql.logical.conversion import kind_of
+from zql.logical.doubts import swapped
+from zql.logical.instances import inlined
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
@@ -42,7 +44,7 @@ def recursive_union(
         found = Scope(lp.RoundRows(name, own, sources), visible)
         return found.with_alias(alias) if alias else found
 
-    step = _step(context, op, rows, outer)
+    step = inlined(context, _step(context, op, rows, outer), op.span)
     if not any(isinstance(n, lp.RoundRows) and n.name == name for n in walk(step.plan)):
         raise BindError(
             "the step does not read the rows of the round before",
@@ -90,6 +92,8 @@ def _fitting(context: Context, op: ast.RecursiveUnion, start: Scope, step: Scope
     """The step's plan with the input's columns, in their order and types."""
     span = op.step.span or op.span
     given = _by_name(start, step, span) if op.by_name else _by_position(start, step, span)
+    if not op.by_name:
+        swapped(context.doubts, "RECURSIVE UNION", start.names, step.names, span)
     assigns = []
     for wanted, found in zip(start.visible, given, strict=True):
         type_ = wanted.column.type

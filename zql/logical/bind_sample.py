@@ -29,7 +29,7 @@ def sample(context: Context, scope: Scope, op: ast.Sample, outer: tuple[Scope, .
     if op.method == "BERNOULLI":
         return scope.over(_bernoulli(context, scope.plan, _percentage(context, op.size), seed))
     count = _rows(context, op.size)
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="TABLESAMPLE")
     keys = tuple(binder.bind(e) for e in op.partition)
     binder.types(keys)
     return scope.over(_reservoir(context, scope.plan, count, keys, seed))

@@ -93,7 +93,7 @@ def extend(context: Context, scope: Scope, op: ast.Extend, outer: tuple[Scope, .
 
 def set_columns(context: Context, scope: Scope, op: ast.Set, outer: tuple[Scope, ...]) -> Scope:
     """Columns replaced in their places; every right side sees the input."""
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="SET")
     changed: dict[str, tuple[Visible, ex.Expr]] = {}
     for assignment in op.assignments:
         context.attempt(lambda a=assignment: _assign(binder, a, changed))  # type: ignore[misc]
@@ -120,6 +120,9 @@ def _assign(
     found = matching(binder.scope.visible, first)
     if not found:
         error = unknown("column", first, list(binder.scope.names), a.target.span)
+        if rest and binder.scope.alias(first) is not None:
+            error.message = f'"{first}" is a table: SET changes columns'
+            error.args, error.hint = (error.message,), f"write {rest[0]} = .. alone"
         error.hint = error.hint or f"to add a column: |> EXTEND .. AS {first}"
         raise error
     if len(found) > 1:
@@ -181,10 +184,8 @@ def made_columns(
     A star over a call (`f(r).*`) first makes the call a column of the input, so that it is made
     once: `binder.scopes` then holds the wider scope.
     """
-    made = bound_items(binder, items)
-    for m in made:
-        _no_aggregates(binder, m, operator)
-    return made
+    binder.row_by_row = operator
+    return bound_items(binder, items)
 
 
 def bound_items(binder: ExpressionBinder, items: Sequence[ast.SelectItem]) -> list[Made]:
@@ -294,19 +295,6 @@ def _star_columns(binder: ExpressionBinder, star: ex.Star) -> list[Made]:
         binder.scopes = (replace(scope, plan=plan), *binder.scopes[1:])
         bound = column
     return [Made(f.name, ex.FieldAccess(bound, f.name), star.span) for f in fields]
-
-
-def _no_aggregates(binder: ExpressionBinder, made: Made, operator: str) -> None:
-    call = first_aggregate(made.expr)
-    if call is not None:
-        binder.context.errors.append(
-            BindError(
-                f"{call.name[-1]}(..) is an aggregate: {operator} works row by row",
-                code="T309",
-                span=call.span,
-                hint="use |> AGGREGATE .. GROUP BY .., or add OVER () to keep every row",
-            )
-        )
 
 
 def first_aggregate(expr: ex.Expr) -> ex.Call | None:

@@ -14,7 +14,7 @@ from typing import cast
 from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_expression import ExpressionBinder, aggregate_error
 from zql.logical.bind_operator import limit
 from zql.logical.bind_select import (
     Made,
@@ -83,12 +83,7 @@ def _row_predicate(binder: ExpressionBinder, expr: ex.Expr | None, word: str) ->
     bound = binder.bind(expr)
     call = first_aggregate(bound)
     if call is not None and word == "WHERE":
-        raise BindError(
-            f"{call.name[-1]}(..) is an aggregate: WHERE works row by row",
-            code="T309",
-            span=call.span,
-            hint="HAVING looks at groups",
-        )
+        raise aggregate_error(call, "WHERE works row by row", "HAVING looks at groups")
     _no_window(bound, word)
     return binder.boolean(bound, word) if word == "WHERE" else bound
 

@@ -38,7 +38,7 @@ def distribute(
     context: Context, scope: Scope, op: ast.Distribute, outer: tuple[Scope, ...]
 ) -> Scope:
     """The rows with the number that says which shard they go to."""
-    binder = ExpressionBinder(context, (scope, *outer))
+    binder = ExpressionBinder(context, (scope, *outer), row_by_row="DISTRIBUTE")
     keys = [binder.bind(e) for e in op.keys]
     number: ex.Expr = ex.Binary("-", PLACE, ex.Literal(1))
     if keys:

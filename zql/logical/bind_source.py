@@ -261,7 +261,8 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         return rows()
     local = context.frame.tables.get(item.name)
     if local is not None:
-        return take(context, local, item.name)
+        context.doubts.read(id(local), item.name, local.scope.plan, item.span)
+        return take(context, local, item.name, item.span)
     declarations = context.declarations
     kept = declarations.shared.get(item.name)
     if kept is not None:
@@ -304,8 +305,13 @@ def _view(
             span=item.span,
             hint=f"give the new view another name, or read what {item.name} was made of",
         )
+    context.grow(item.name, 1 + len(view.query.operators), item.span)
+    said = list(context.doubts.texts)
     with context.within(Place(Frame(), home, (*context.opened, key))):
         inner = context.bind_query(view.query, ())
+    # What is to be said of the view's own text was said where it was declared.
+    context.doubts.texts = said
+    context.doubts.read((*key, view.span), item.name, inner.plan, item.span)
     return visible_only(inner, item.span).with_alias(item.name)
 
 
@@ -413,7 +419,8 @@ def _values(
     context: Context, item: ast.ValuesSource, outer: tuple[Scope, ...], wanted: tuple[str, ...]
 ) -> Scope:
     width = len(item.rows[0])
-    binder = ExpressionBinder(context, outer or (Scope(lp.Values((), ()), ()),))
+    scopes = outer or (Scope(lp.Values((), ()), ()),)
+    binder = ExpressionBinder(context, scopes, row_by_row="VALUES")
     rows = []
     for row in item.rows:
         rows.append(tuple(binder.bind(e) for e in row))

@@ -45,7 +45,7 @@ class Elements:
         self, context: Context, left: Scope, outer: tuple[Scope, ...], *, keep: bool
     ) -> Scope:
         """Each row of the left side with each element; `keep` keeps those without any."""
-        binder = ExpressionBinder(context, (left, *outer))
+        binder = ExpressionBinder(context, (left, *outer), row_by_row="UNNEST")
         items = binder.bind(self.list)
         column = context.names.column(self.name, element_type(binder, items, self.list.span))
         new: tuple[Visible, ...] = (Visible(self.name, column, self.table),)

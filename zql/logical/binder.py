@@ -32,26 +32,39 @@ from zql.logical.bind_source import bind_item, bind_items, named, unique, visibl
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import unnest
 from zql.logical.catalog import Catalog
-from zql.logical.context import Context, Declarations, not_yet
+from zql.logical.context import TOO_LARGE, Context, Declarations, not_yet
 from zql.logical.declared import no_table_function, table_function
+from zql.logical.doubts import Doubts
 from zql.logical.local_tables import with_tables
 from zql.logical.named_columns import named_columns
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import walk
 
 
-def bind(query: ast.Query, catalog: Catalog, declarations: Declarations) -> lp.Root:
-    """The plan of a query statement. Raises `BindError`, or `ErrorList` of all that is wrong."""
+def bind(
+    query: ast.Query, catalog: Catalog, declarations: Declarations, doubts: Doubts | None = None
+) -> lp.Root:
+    """The plan of a query statement; `doubts` are those of its script, and get more.
+
+    Raises `BindError`, or `ErrorList` of all that is wrong.
+    """
     try:
-        return _Binder(catalog, declarations).statement(query)
+        binder = _Binder(catalog, declarations, doubts)
+        plan = binder.statement(query)
     except Interrupted:
         raise
-    except ZqlError:
+    except ZqlError as error:
+        if error.code == TOO_LARGE:
+            raise
         # Once more with all the columns of the files: the error then knows what could be meant.
         binder = _Binder(catalog, declarations)
         binder.context.only_named = False
-        return binder.statement(query)
+        plan = binder.statement(query)
+    if doubts is not None:
+        doubts.take(binder.context.doubts)
+    return plan
 
 
 _KEEPS_NAMES = (
@@ -65,22 +78,26 @@ def check_declaration(
     function: ast.CreateFunction | ast.CreateTableFunction,
     catalog: Catalog,
     declarations: Declarations,
-) -> list[str]:
+) -> Doubts:
     """Checks a function before it is called; gives warnings. Raises `BindError`, `ErrorList`."""
     binder = _Binder(catalog, declarations)
     if isinstance(function, ast.CreateFunction):
         binder.collected(lambda: check_function(binder.context, function))
     else:
         binder.collected(lambda: check_table_function(binder.context, function))
-    return binder.context.warnings
+    return binder.context.doubts
 
 
 T = TypeVar("T")
 
 
 class _Binder:
-    def __init__(self, catalog: Catalog, declarations: Declarations) -> None:
+    def __init__(
+        self, catalog: Catalog, declarations: Declarations, doubts: Doubts | None = None
+    ) -> None:
         self.context = Context(catalog, declarations, self.query)
+        if doubts is not None:
+            self.context.doubts.reads |= doubts.reads
 
     def statement(self, query: ast.Query) -> lp.Root:
         return self.collected(lambda: self.root(query))
@@ -111,9 +128,10 @@ class _Binder:
         context.outputs += _in_mode_of_outputs(context)
         _check_targets(context)
         outputs = tuple(context.outputs)
-        if len(outputs) == 1 and not context.commons:
+        commons = _read(context.commons, outputs)
+        if len(outputs) == 1 and not commons:
             return outputs[0]
-        return lp.Program(tuple(context.commons), outputs)
+        return lp.Program(commons, outputs)
 
     def pipeline(self, scope: Scope, operators: Sequence[ast.Operator]) -> Scope | None:
         """A statement's own pipeline; None when an operator ends it, its outputs noted."""
@@ -356,6 +374,17 @@ def _one_or_list(errors: list[ZqlError]) -> ZqlError:
 
 
 _OF_THE_WHOLE = ("N208", "N218")
+
+
+def _read(commons: Sequence[lp.Common], outputs: Sequence[lp.Output]) -> tuple[lp.Common, ...]:
+    """Those that something reads: each may read the ones before it."""
+    found: list[lp.Common] = []
+    wanted = {n.number for o in outputs for n in walk(o) if isinstance(n, lp.CommonRows)}
+    for common in reversed(commons):
+        if common.number in wanted:
+            found.insert(0, common)
+            wanted |= {n.number for n in walk(common) if isinstance(n, lp.CommonRows)}
+    return tuple(found)
 
 
 def _rows(scope: Scope, span: Span | None) -> lp.Query:

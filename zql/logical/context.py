@@ -28,6 +28,7 @@ from zql.logical.catalog import (
     Shared,
     TypeProblem,
 )
+from zql.logical.doubts import Doubts
 from zql.logical.scope import Names, Scope
 from zql.source import Span
 from zql.syntax import ast
@@ -35,6 +36,10 @@ from zql.tree import Node, rewrite_up
 
 UNKNOWN = ""
 """The type of a column whose expression had an error: it causes no further ones."""
+
+MOST_GROWN = 3_000
+"""Operators and calls that views, tables of WITH and functions may bring into one plan."""
+TOO_LARGE = "P446"
 
 T = TypeVar("T")
 
@@ -149,7 +154,9 @@ class Context:
     """What is being bound, when no Python function can be called in it."""
     frame: Frame = field(default_factory=Frame)
     opened: tuple[tuple[int, str], ...] = ()
-    warnings: list[str] = field(default_factory=list)
+    doubts: Doubts = field(default_factory=Doubts)
+    grown: int = 0
+    """How many operators and calls have come into the plan by the names of views and the like."""
     only_named: bool = True
     columns: frozenset[str] | None = None
 
@@ -157,6 +164,19 @@ class Context:
         """Remembers which names an operator has left out, for those who look for them later."""
         if span is not None:
             self.gone.update(dict.fromkeys(set(before) - set(after), span))
+
+    def grow(self, name: str, by: int, span: Span | None) -> None:
+        """A name is about to be replaced by what it stands for. Raises `BindError` when the plan
+        grows too large, as it does where each of thirty views reads the one before twice.
+        """
+        self.grown += by
+        if self.grown > MOST_GROWN:
+            raise BindError(
+                f'the query grows too large: "{name}" and what it is made of are read too often',
+                code=TOO_LARGE,
+                span=span,
+                hint="CREATE TEMP TABLE computes a query once, and reading it is one operator",
+            )
 
     @property
     def place(self) -> Place:

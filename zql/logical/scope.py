@@ -106,14 +106,17 @@ class Names:
     """Gives each column of a statement's plan a name of its own, whatever the case."""
 
     taken: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with a number behind it when a column has that name already."""
         base = wanted or "_"
-        name, number = base, 0
+        key = base.casefold()
+        name, number = base, self.numbers.get(key, 0)
         while name.casefold() in self.taken:
             number += 1
             name = f"{base}_{number}"
+        self.numbers[key] = number
         self.taken.add(name.casefold())
         return name
 

@@ -137,7 +137,7 @@ class Shell:
         elif result.kind == "text":
             self.screen.text(result.text)
         if result.result is not None:
-            for line in warning_lines(result.result, self._errors):
+            for line in warning_lines(result.result.warnings, self._errors):
                 complain(line)
             for line in summary_lines(result.result):
                 self.screen.line(line)

@@ -11,6 +11,7 @@ from zql.syntax.keywords import (
     RESERVED,
     STATEMENTS,
 )
+from zql.syntax.misplaced import clause_order, subpipes
 from zql.syntax.place import CLOSING, OPENING, Place, shortened
 
 _COMPARISONS = frozenset(
@@ -377,6 +378,7 @@ def _forms(place: Place) -> ParseError | None:
 
 RULES = (
     _no_token,
+    subpipes,
     _brackets,
     _operator_start,
     _statement_start,
@@ -385,6 +387,7 @@ RULES = (
     _strings,
     _comparison,
     _forms,
+    clause_order,
     _clauses,
     _aliases,
 )
