@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -373,14 +374,25 @@ def remove_stale_folders(root: str) -> None:
                 remove_folder(path)
 
 
+_REMOVE_PAUSES = (0.01, 0.05, 0.2, 0.5)
+
+
 def remove_folder(path: str) -> None:
-    """Removes a folder of this program's, with what is in it."""
+    """Removes a folder of this program's, with what is in it.
+
+    DuckDB may be about to remove files of its own there, between our listing and removing: then
+    once more.
+    """
     try:
         os.rmdir(path)
     except OSError:
         import shutil
 
-        shutil.rmtree(path, ignore_errors=True)
+        for pause in _REMOVE_PAUSES:
+            shutil.rmtree(path, ignore_errors=True)
+            if not os.path.lexists(path):
+                return
+            time.sleep(pause)
 
 
 def _library() -> ModuleType:
