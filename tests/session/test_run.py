@@ -199,3 +199,13 @@ def test_tables_of_queries_that_are_gone_are_not_kept(session):
         session.query("FROM t", tables={"t": pa.table({"a": [number]})}).to_dicts()
     gc.collect()
     assert not session._handed.tables
+
+
+@pytest.mark.parametrize("text", ["FROM (", "FROM nothing", "VALUES (1)"])
+def test_a_session_that_is_closed_at_once_leaves_no_folder(folder, text):
+    temp = folder / "temp"
+    temp.mkdir()
+    for _ in range(5):
+        with zql.Session(temp_dir=str(temp)) as session:
+            session.check(Source("job.zql", text))
+    assert list(temp.iterdir()) == []

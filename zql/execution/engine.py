@@ -245,10 +245,11 @@ class Engine:
 
     def close(self) -> None:
         """Closes the connection and removes the spill folder if this engine made it."""
+        # First: a connection that was begun and that nobody waited for is there afterwards.
+        self._helper.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._helper.close()
         if self._own_folder and self._folder is not None:
             remove_folder(self._folder)
             self._folder = None

@@ -60,10 +60,12 @@ class Helper:
             self._thread.start()
 
     def close(self) -> None:
-        """Lets the thread end after the call that it is in."""
-        if self._thread is not None:
+        """Ends the thread after the calls that it has; one that is stuck is not waited for."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
             self._queue.put(None)
-            self._thread = None
+            if thread is not threading.current_thread():
+                thread.join(_STOP_SECONDS)
 
     def _serve(self) -> None:
         while (item := self._queue.get()) is not None:
