@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -375,25 +374,14 @@ def remove_stale_folders(root: str) -> None:
                 remove_folder(path)
 
 
-_REMOVE_PAUSES = (0.01, 0.05, 0.2, 0.5)
-
-
 def remove_folder(path: str) -> None:
-    """Removes a folder of this program's, with what is in it.
-
-    DuckDB may be about to remove files of its own there, between our listing and removing: then
-    once more.
-    """
+    """Removes a folder of this program's, with what is in it."""
     try:
         os.rmdir(path)
     except OSError:
         import shutil
 
-        for pause in _REMOVE_PAUSES:
-            shutil.rmtree(path, ignore_errors=True)
-            if not os.path.lexists(path):
-                return
-            time.sleep(pause)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _library() -> ModuleType:
