@@ -9,6 +9,7 @@ import hashlib
 import heapq
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import TypedDict
 
 _BLANKS = re.compile(r"\s+")
@@ -63,19 +64,25 @@ def features(text: str) -> Features | None:
 
 
 class Host(TypedDict):
+    host: str
     n: int
     top_ids: list[int]
     digest: str
 
 
-def reduce_host(ids: list[int], texts: list[str]) -> Host:
+def reduce_host(host: str, documents: Iterator[tuple[int, str]]) -> Host:
     """The three longest texts of a group and a digest of all, whatever their order."""
-    rows = sorted(zip(ids, texts, strict=True))
+    rows = sorted(documents)
     top = heapq.nsmallest(3, rows, key=lambda r: (-len(r[1]), r[0]))
     digest = hashlib.blake2b(digest_size=16)
     for _, text in rows:
         digest.update(text.encode())
-    return {"n": len(rows), "top_ids": [r[0] for r in top], "digest": digest.hexdigest()}
+    return {
+        "host": host,
+        "n": len(rows),
+        "top_ids": [r[0] for r in top],
+        "digest": digest.hexdigest(),
+    }
 
 
 def normal_key(text: str) -> str:

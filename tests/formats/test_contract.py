@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from zql.errors import UsageError
+from zql.logical.row_places import PLACED_FORMATS
 from zql.storage import registry
-from zql.storage.format import WriteColumn
+from zql.storage.format import ReadColumn, WriteColumn
 
 from conftest import SUFFIXES, opened, read, table, types, write
 
@@ -329,3 +330,15 @@ def test_jsonl_keeps_values(engine, tmp_path, value):
         assert got in ({"a": [1]}, '{"a":[1]}')
     else:
         assert got == want
+
+
+@pytest.mark.parametrize("format", sorted(PLACED_FORMATS))
+def test_places_of_rows(engine, tmp_path, format):
+    for number in range(3):
+        query = f"SELECT {number} * 5000 + i AS i FROM range(5000) t(i)"
+        write(engine, format, tmp_path / f"{number}.{format}", query)
+    dataset = opened(engine, tmp_path / f"*.{format}")
+    columns = [dataset.read_column("i", "i"), ReadColumn("place", "", "BIGINT", "place")]
+    sql = dataset.format.scan_sql(dataset.files, columns, {}, engine)
+    rows = engine.rows(f"SELECT i FROM {sql} ORDER BY place")
+    assert rows == [(i,) for i in range(15_000)]

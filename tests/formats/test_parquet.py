@@ -118,6 +118,21 @@ def test_columns_named_like_duckdbs_own(engine, tmp_path):
     assert [r for s in splits for r in read(engine, dataset, None, s)] == read(engine, dataset)
 
 
+def test_places_grow_along_the_rows_of_all_files(engine, tmp_path):
+    put(tmp_path / "a.parquet", v=[0, 1, 2])
+    put(tmp_path / "b.parquet", v=[3, 4])
+    put(tmp_path / "c.parquet", v=[5, 6], file_row_number=[9, 9])
+    put(tmp_path / "d.parquet", v=[7], file_index=[3])
+    put(tmp_path / "e.parquet", v=["8", "9"])
+    dataset = opened(engine, *(tmp_path / f"{name}.parquet" for name in "abcde"))
+    column = type(dataset.read_column("v", "a"))
+    columns = [column("v", "v", "VARCHAR"), column("place", "", "BIGINT", "place")]
+    sql = dataset.format.scan_sql(dataset.files, columns, {}, engine)
+    rows = engine.rows(f"SELECT v, place FROM {sql} ORDER BY place")
+    assert [v for v, _ in rows] == list("0123456789")
+    assert len({place for _, place in rows}) == 10
+
+
 @pytest.mark.parametrize("kept", [0, 3, 8, 50, -1, -8, -30])
 def test_damaged_files_are_named(engine, tmp_path, kept):
     for name in "abc":

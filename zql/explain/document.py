@@ -120,7 +120,7 @@ def _step(step: RunSql | CallPython) -> Document:
             "name": scan.name,
             "format": scan.format,
             "files": len(scan.files),
-            "columns": [c.source for c in scan.columns_read],
+            "columns": [c.source for c in scan.columns_read if c.kind != "place"],
         }
         for scan in walk(step.plan)
         if isinstance(scan, lp.Scan)

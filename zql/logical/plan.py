@@ -30,7 +30,8 @@ class Assign(Node):
 @node
 class ScanColumn(Node):
     """A column read from files: `source` is its exact name there; `kind` is data, filename, row
-    (`file_row_number`, from 0) or hive (from a `key=value` folder).
+    (`file_row_number`, from 0), hive (from a `key=value` folder) or place (it grows along the rows
+    of all files).
     """
 
     column: Column

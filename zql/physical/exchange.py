@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zql.expr import expression as ex
 from zql.logical import plan as lp
+from zql.logical.row_places import numbered
 
 STARTS = "zql starts"
 """A hidden column: 1 where a group begins, else 0; of the first row it may say either."""
@@ -21,10 +22,9 @@ def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
     if not reduce.keys and not reduce.order:
         return lp.Project(input, passed or _one_column(input))
     place = ex.Column(_PLACE, "BIGINT")
-    number = lp.Assign(place, ex.Call(("row_number",), window=ex.Window()))
     order = tuple(k.expr for k in reduce.order if isinstance(k.expr, ex.Column))
     sorted_by = tuple(dict.fromkeys((*used, *order)))
-    placed = lp.Project(input, (*(lp.Assign(c, c) for c in sorted_by), number))
+    placed = numbered(lp.Project(input, tuple(lp.Assign(c, c) for c in sorted_by)), place)
     keys = (*(ex.SortKey(key) for key in reduce.keys), *reduce.order, ex.SortKey(place))
     rows = lp.Sort(placed, keys)
     return lp.Project(rows, (*passed, *_starts(reduce.keys)) or _one_column(rows))

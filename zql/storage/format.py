@@ -36,7 +36,8 @@ class Split:
 class ReadColumn:
     """A column to read: `alias` in the SQL, exact `source` name in the file, `type` wanted.
 
-    `kind`: data, filename, row (row number in the file, from 0), hive.
+    `kind`: data, filename, row (row number in the file, from 0), hive, place (a number that grows
+    along the rows of all files).
     """
 
     alias: str

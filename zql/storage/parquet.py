@@ -119,9 +119,14 @@ class ParquetFormat:
             return scan.empty(columns)
         tables = _footers(found, engine)
         span = (source.start, source.stop) if isinstance(source, Split) else (None, None)
-        apart = scan.needs_file_index(columns, found) or any(c.kind == "row" for c in columns)
+        numbers = any(c.kind in ("row", "place") for c in columns)
+        apart = numbers or scan.needs_file_index(columns, found)
         runs = scan.runs(found, lambda f: (tables[f.path], apart and _hides(tables[f.path]) and f))
-        return scan.union_all([_select(run, tables[run[0].path], columns, span) for run in runs])
+        selects, before = [], 0
+        for run in runs:
+            selects.append(_select(run, before, tables[run[0].path], columns, span))
+            before += len(run)
+        return scan.union_all(selects)
 
     def output_sql(
         self,
@@ -208,6 +213,10 @@ class _Column:
     type: str
 
 
+_MOST_ROWS = 1 << 40
+"""More than a file has: what one file is more than the one before in the places of rows."""
+
+
 def _hides(table: tuple[_Column, ...]) -> bool:
     """Whether columns of a file have the names of DuckDB's own, which are then not to be had."""
     return any(c.name.lower() in {"file_index", "file_row_number"} for c in table)
@@ -270,12 +279,14 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _select(
     run: Sequence[InputFile],
+    before: int,
     table: tuple[_Column, ...],
     columns: Sequence[ReadColumn],
     span: tuple[int | None, int | None],
 ) -> str:
+    """SQL that reads files with the same columns; `before` is how many come before them."""
     own_numbers = any(c.name.lower() == "file_row_number" for c in table)
-    items = [scan.as_alias(_value(c, run, table, own_numbers), c) for c in columns]
+    items = [scan.as_alias(_value(c, run, before, table, own_numbers), c) for c in columns]
     select = f"SELECT {', '.join(items) or '1'} FROM "
     select += f"read_parquet({scan.path_list(run)}, hive_partitioning=false)"
     start, stop = span
@@ -289,11 +300,16 @@ def _select(
 def _value(
     column: ReadColumn,
     run: Sequence[InputFile],
+    before: int,
     table: tuple[_Column, ...],
     own_numbers: bool,
 ) -> str:
+    row = "row_number() OVER () - 1" if own_numbers else "file_row_number"
     if column.kind == "row":
-        return "row_number() OVER () - 1" if own_numbers else "file_row_number"
+        return row
+    if column.kind == "place":
+        file = str(before) if len(run) == 1 else f"(CAST(file_index AS BIGINT) + {before})"
+        return f"{file} * {_MOST_ROWS} + {row}"
     if column.kind != "data":
         return scan.file_value(column, run)
     own = next((c for c in table if c.name == column.source), None)

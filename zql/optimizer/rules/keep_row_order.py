@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from zql.expr import expression as ex
 from zql.logical import plan as lp
+from zql.logical.row_places import numbered
 from zql.logical.scope import Names
 from zql.optimizer.facts import outside_subqueries
 from zql.tree import Node, map_children, walk
@@ -25,7 +26,6 @@ _ORDERED_AGGREGATES = frozenset(
 _ORDERED_WINDOWS = frozenset({"row_number", "ntile", "lag", "lead"})
 _FRAMED_WINDOWS = frozenset({"first_value", "last_value", "nth_value", *_ORDERED_AGGREGATES})
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-_PLACE = ex.Call(("row_number",), window=ex.Window())
 
 
 def keep_row_order(plan: lp.LogicalPlan) -> lp.LogicalPlan:
@@ -79,8 +79,7 @@ class _Rule:
     def numbered(self, plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, ex.Column]:
         """The plan with a column more: the place of each row."""
         place = self.names.column("place", "BIGINT")
-        passed = tuple(lp.Assign(c, c) for c in plan.columns)
-        return lp.Project(plan, (*passed, lp.Assign(place, _PLACE))), place
+        return numbered(plan, place), place
 
     def aggregate(self, plan: lp.Aggregate) -> lp.LogicalPlan:
         inner, place = self.numbered(plan.input)
