@@ -80,6 +80,7 @@ class Probe:
                     self._shared,
                     way=self._way,
                     record=tuple(zip(self._record, types, strict=False)),
+                    path=next(_paths(run.plan), None),
                 )
             except EngineError as error:
                 raise explained(error, last) from None
@@ -222,8 +223,12 @@ def _place(native: NativeStage, plan: PhysicalPlan, row: int, last: int | None =
     return found or f"{some} the first rows of {_inputs(plan)}"
 
 
+def _paths(plan: PhysicalPlan) -> Iterator[str]:
+    """The files that a plan reads."""
+    return (f.path for n in walk(plan) if isinstance(n, Scan) for f in n.files)
+
+
 def _inputs(plan: PhysicalPlan) -> str:
-    files = (f.path for n in walk(plan) if isinstance(n, Scan) for f in n.files)
-    names = [shown(path) for path in dict.fromkeys(files)]
+    names = [shown(path) for path in dict.fromkeys(_paths(plan))]
     more = ["..."] if names[_MOST_NAMES:] else []
     return ", ".join(names[:_MOST_NAMES] + more) or "its input"

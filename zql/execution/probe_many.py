@@ -102,7 +102,7 @@ def _named(calls: Calls) -> dict[str, Any]:
     count = len(calls.keywords)
     values = calls.rows[0][len(calls.rows[0]) - count :] if calls.rows else ()
     named = dict(zip(calls.keywords, values, strict=True))
-    return {**named, **({calls.way.shard: Shard()} if calls.way.shard else {})}
+    return {**named, **({calls.way.shard: Shard(path=calls.path)} if calls.way.shard else {})}
 
 
 def _items(calls: Calls, found: Any) -> list[Any]:

@@ -21,7 +21,8 @@ class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
-    `record` has the names and types of the columns, when the first argument is a record.
+    `record` has the names and types of the columns, when the first argument is a record. `path` is
+    the first file that is read, if there is one.
     """
 
     function: PythonFunction
@@ -32,6 +33,7 @@ class Calls:
     folders: Mapping[str, str] = field(default_factory=dict)
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ def with_shared(
     named: dict[str, Any] = {}
     for at, shared in calls.shared:
         if isinstance(shared, TaskContext):
-            named[str(at)] = Context(keys={o.name: o.key for o in shared.shared}, objects=objects)
+            named[str(at)] = Context(
+                path=calls.path, keys={o.name: o.key for o in shared.shared}, objects=objects
+            )
         elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])
         else:
