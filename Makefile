@@ -27,8 +27,9 @@ golden:  ## write the golden files and the outputs in the documentation anew
 docs:  ## run the blocks of the documentation
 	$(PYTHON) -m pytest tests/docs
 
-soak:  ## the same answers, with a thousand random pipelines and the whole alphabet (minutes)
+soak:  ## the same answers, with a thousand random pipelines and the whole alphabet, a group of 5M rows (minutes)
 	ZQL_EXAMPLES=1000 $(PYTHON) -m pytest tests/same_answer
+	ZQL_GROUP_ROWS=5200000 $(PYTHON) -m pytest tests/execution/test_reduce.py -k bigger
 
 sizes:  ## the ten longest files and functions
 	$(PYTHON) .ci/sizes.py zql

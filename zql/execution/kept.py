@@ -192,6 +192,36 @@ def part_table(part: Part) -> pa.Table:
     return _mapped(part.file).slice(part.start, part.stop - part.start)
 
 
+def part_reader(part: Part) -> pa.RecordBatchReader:
+    """The rows of a part, to be read once, a batch at a time.
+
+    Pages of a mapped file would count as memory of this process from the first to the last: those
+    of one group may be more than there is.
+    """
+    import pyarrow as pa
+
+    with pa.ipc.open_file(pa.memory_map(part.file.path)) as mapped:
+        schema = mapped.schema
+    return pa.RecordBatchReader.from_batches(schema, _part_batches(part))
+
+
+def _part_batches(part: Part) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with (
+        pa.ipc.open_file(pa.memory_map(part.file.path)) as mapped,
+        pa.ipc.open_file(pa.OSFile(part.file.path)) as read,
+    ):
+        begin = 0
+        for number in range(mapped.num_record_batches):
+            end = begin + mapped.get_batch(number).num_rows
+            if end > part.start and begin < part.stop:
+                batch = read.get_batch(number)
+                start = max(part.start - begin, 0)
+                yield batch.slice(start, min(end, part.stop) - begin - start)
+            begin = end
+
+
 def _mapped(file: KeptFile) -> pa.Table:
     import pyarrow as pa
 

@@ -72,10 +72,8 @@ class Sources:
                 return self._memory(leaf)
             case StageResult():
                 if isinstance(input, Part):
-                    data: pa.Table | None = kept.part_table(input)
-                else:
-                    data = kept.table(self._results[leaf.stage])
-                return self.registered(data, leaf.columns)
+                    return self.registered(kept.part_reader(input), leaf.columns)
+                return self.registered(kept.table(self._results[leaf.stage]), leaf.columns)
             case _:
                 raise InternalError(f"nothing to read for {type(leaf).__name__}")
 
