@@ -227,13 +227,15 @@ class Run:
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        if small and not self.plan.writes:
+        # Only a worker can be ended when a call takes too long.
+        limited = any(function.timeout is not None for function in tasks.functions_of(stage))
+        if small and not self.plan.writes and not limited:
             given = self.host.shared.here(shared)
             done = tasks.run_here(specs, self.host.engine, watch, given)
         else:
             folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_in_workers(specs, self.host.pool(), watch)
+            done = tasks.run_in_workers(specs, self.host.pool(), watch, self.host.engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         for result in done:

@@ -11,14 +11,16 @@ from zql.execution import kept, loader
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
+from zql.execution.pipeline import functions_in
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
+from zql.execution.stuck import without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, Scan, StageResult
+from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import CallPython, Stage
 from zql.storage import registry
 
@@ -111,22 +113,19 @@ def run_here(
     return found
 
 
-def run_in_workers(specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch) -> list[TaskResult]:
+def run_in_workers(
+    specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch, engine: Engine
+) -> list[TaskResult]:
     """Does tasks in the workers; their results in order, as far as rows are wanted.
 
-    Raises the error of the first that fails, and of one whose worker died of it.
+    Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
+    the row at which it was.
     """
-    jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in specs]
-    by_id = {spec.id: spec for spec in specs}
     found: dict[int, TaskResult] = {}
     ordered: list[TaskResult] = []
-    outcomes = pool.run(jobs)
+    outcomes = _outcomes(specs, pool, engine)
     try:
-        for outcome in outcomes:
-            if outcome.death is not None:
-                names = [f.name for f in functions_of(by_id[outcome.job.id].stage)]
-                raise death_error(outcome.death, outcome.job.place, names, pool.settings)
-            result: TaskResult = outcome.value
+        for result in outcomes:
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
@@ -139,6 +138,29 @@ def run_in_workers(specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch) ->
     finally:
         outcomes.close()  # type: ignore[attr-defined]
     return ordered
+
+
+def _outcomes(specs: Sequence[TaskSpec], pool: Pool, engine: Engine) -> Iterator[TaskResult]:
+    """The results of tasks as they come; a task whose call was stuck is done again without it."""
+    waiting = list(specs)
+    while waiting:
+        jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in waiting]
+        by_id = {spec.id: spec for spec in waiting}
+        waiting = []
+        outcomes = pool.run(jobs)
+        try:
+            for outcome in outcomes:
+                spec, death = by_id[outcome.job.id], outcome.death
+                if death is None:
+                    yield outcome.value
+                    continue
+                if death.overdue is None:
+                    names = [f.name for f in functions_of(spec.stage)]
+                    raise death_error(death, outcome.job.place, names, pool.settings)
+                waiting.append(without_stuck(spec, death, engine))
+                pool.retries += 1
+        finally:
+            outcomes.close()  # type: ignore[attr-defined]
 
 
 def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
@@ -185,5 +207,4 @@ def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The Python functions that a stage calls."""
     for step in stage.steps:
         if isinstance(step, CallPython):
-            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
-            yield from (call.function for call in calls)
+            yield from functions_in(step.call)

@@ -16,7 +16,9 @@ class FunctionParameter(Node):
 
     `passes_null` is True when NULL reaches the function as None (no annotation, or `T | None`);
     otherwise a NULL argument gives NULL without a call. `shard` is True for one that takes the
-    shard that MAP SHARDS works on.
+    shard that MAP SHARDS works on. In a function with `batch_size` the type is that of an element,
+    and `form` how many of them are handed over: list, arrow, numpy, series, polars series; empty
+    for a parameter that has one value for all rows.
     """
 
     name: str
@@ -25,6 +27,7 @@ class FunctionParameter(Node):
     required: bool = True
     variadic: bool = False
     shard: bool = False
+    form: str = ""
 
 
 @node

@@ -1,0 +1,65 @@
+"""Tasks whose worker had to be ended, as a call did not come to its end within its time limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zql.errors import UdfError
+from zql.execution.call_timeout import Overdue
+from zql.execution.engine import Engine
+from zql.execution.pipeline import Pipeline, functions_in
+from zql.execution.refused import took_too_long
+from zql.execution.task import TaskSpec
+from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
+from zql.physical.plan import CallPython, Stage
+
+if TYPE_CHECKING:
+    from zql.execution.pool import Death
+
+
+def without_stuck(spec: TaskSpec, death: Death, engine: Engine) -> TaskSpec:
+    """The task once more, in which the call that did not end fails at once.
+
+    Raises `UdfError` when such a failure would end the run, and when it is not known which call it
+    was.
+    """
+    late = death.overdue
+    if late is None:
+        raise AssertionError("the worker died of something else")
+    known = spec.stuck.get(late.function, frozenset())
+    rows = (late.first, late.last)
+    if late.first is None or late.last is None or rows in known or not _let_go(spec.stage, late):
+        raise stuck_error(spec, late, death.notes, engine)
+    stuck = {**spec.stuck, late.function: known | {(late.first, late.last)}}
+    return replace(spec, stuck=stuck)
+
+
+def _let_go(stage: Stage, late: Overdue) -> bool:
+    """Whether all such calls may fail."""
+    calls: list[PythonColumn | MapRows | Reduce] = []
+    for step in stage.steps:
+        if isinstance(step, CallPython):
+            calls += step.call.calls if isinstance(step.call, Apply) else [step.call]
+    found = [call for call in calls if late.is_of(call.function.name)]
+    return bool(found) and all(
+        not isinstance(call, Reduce)
+        and (call.on_error is not None or (isinstance(call, PythonColumn) and call.safe))
+        for call in found
+    )
+
+
+def stuck_error(spec: TaskSpec, late: Overdue, notes: tuple[str, ...], engine: Engine) -> UdfError:
+    """The error of a call for which the worker was ended."""
+    functions = [f for step in spec.stage.steps if isinstance(step, CallPython)
+                 for f in functions_in(step.call)]  # fmt: skip
+    name = next((f.name for f in functions if late.is_of(f.name)), "a function")
+    with Pipeline(spec.stage, spec.input, engine, spec.settings, results=spec.results) as pipeline:
+        place = pipeline.place(late.first, late.last)
+    told = took_too_long(late.seconds)
+    return UdfError(
+        f"{name} on {place} {told.message}, and could only be ended with its process",
+        code=told.code,
+        hint=told.hint,
+        notes=notes,
+    )
