@@ -113,6 +113,8 @@ class _Lanes:
         self._dropped: set[asyncio.Task[None]] = set()
 
     async def run(self, count: int) -> None:
+        if self._pulse is not None:
+            self._pulse.beat(())
         lanes = {asyncio.create_task(self._lane())}
         beats = asyncio.create_task(self._beat()) if self._pulse is not None else None
         try:
@@ -148,6 +150,8 @@ class _Lanes:
             at, arguments = begun
             self._at[task] = at
             self._began[at] = asyncio.get_running_loop().time()
+            if self._pulse is not None:
+                self._pulse.note(self._began)
             try:
                 result = await self._one(arguments)
             except BaseException as error:

@@ -70,6 +70,8 @@ def overdue(began: int, limit: int, grace: float = 0.0) -> bool:
 Span = tuple[int, int]
 """The first and the last row of the task's input that a call is about."""
 _NOWHERE = (_NO_ROW, _NO_ROW)
+ONE_BY_ONE: Span = _NOWHERE
+"""Among the calls that are stuck: it is not known which, the others are made one after the other."""
 
 
 class Timed:
@@ -171,14 +173,18 @@ class Pulse:
 
     def beat(self, calls: Collection[int]) -> None:
         """All is well; these are the numbers of the calls that are under way."""
-        first, last = _NOWHERE
-        if calls:
-            first, last = self._spans[min(calls)][0], self._spans[max(calls)][1]
         numbers = _cells.numbers
+        self.note(calls)
         numbers[_INTERRUPTED] = 0
         numbers[_LIMIT], numbers[_FUNCTION] = self._limit, self._function
-        numbers[_FIRST], numbers[_LAST] = first, last
         numbers[_BEGAN] = time.monotonic_ns()
+
+    def note(self, calls: Collection[int]) -> None:
+        """These calls are under way, whether all is well or not."""
+        numbers = _cells.numbers
+        numbers[_FIRST], numbers[_LAST] = _NOWHERE
+        if calls:
+            numbers[_FIRST], numbers[_LAST] = self._spans[min(calls)][0], self._spans[max(calls)][1]
 
     def end(self) -> None:
         """No call is under way."""
@@ -188,13 +194,20 @@ class Pulse:
 class Overdue(NamedTuple):
     """A call at which a process had to be ended: of which function, and on what rows of the task.
 
-    The rows are `first` to `last`; None when it is not known.
+    The rows are `first` to `last`; None when it is not known. They are those of one call when it is
+    `exact`, else of all that were under way.
     """
 
     function: int
     seconds: float
     first: int | None
     last: int | None
+    exact: bool = False
+
+    @property
+    def span(self) -> Span | None:
+        """The rows, when they are known."""
+        return None if self.first is None or self.last is None else (self.first, self.last)
 
     def is_of(self, name: str) -> bool:
         """Whether it was a call of the function of that name."""
@@ -220,7 +233,8 @@ class Watch:
             if overdue(began, numbers[_LIMIT], _KILL_SECONDS):
                 rows = (None if row == _NO_ROW else row for row in numbers[_FIRST : _LAST + 1])
                 seconds = numbers[_LIMIT] / 1e9
-                found.append((pid, Overdue(numbers[_FUNCTION], seconds, *rows)))
+                exact = bool(numbers[_INTERRUPTED])
+                found.append((pid, Overdue(numbers[_FUNCTION], seconds, *rows, exact=exact)))
             elif numbers[_INTERRUPTED]:
                 self._tell(pid, began)
         return found

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from zql.execution.binding import Bound
-from zql.execution.call_timeout import Pulse, Span, Timed
+from zql.execution.call_timeout import ONE_BY_ONE, Pulse, Span, Timed
 from zql.execution.list_calls import listed, with_lists
 from zql.execution.refused import took_too_long
 from zql.execution.together import DEFAULT_CONCURRENCY, Arguments, Ends, Raised, Results
@@ -165,11 +165,13 @@ class Ahead:
             from zql.execution import async_calls
 
             most = function.concurrency or DEFAULT_CONCURRENCY
+            most = 1 if ONE_BY_ONE in self._stuck else most
             async_calls.call_all(self._call, results, most, pulse)
         elif self._in_threads:
             from zql.execution import thread_calls
 
-            thread_calls.call_all(self._call, results, function.concurrency or 1, pulse)
+            most = 1 if ONE_BY_ONE in self._stuck else function.concurrency or 1
+            thread_calls.call_all(self._call, results, most, pulse)
         else:
             _one_by_one(self._call, results)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.errors import UdfError
-from zql.execution.call_timeout import Overdue
+from zql.execution.call_timeout import ONE_BY_ONE, Overdue
 from zql.execution.engine import Engine
 from zql.execution.pipeline import Pipeline, functions_in
 from zql.execution.refused import took_too_long
@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 def without_stuck(spec: TaskSpec, death: Death, engine: Engine) -> TaskSpec:
     """The task once more, in which the call that did not end fails at once.
 
-    Raises `UdfError` when such a failure would end the run, and when it is not known which call it
+    When it was one of several that were under way, they are made one after the other. Raises `UdfError` when such a failure would end the run, and when it is not known which call it
     was.
     """
     late = death.overdue
     if late is None:
         raise AssertionError("the worker died of something else")
     known = spec.stuck.get(late.function, frozenset())
-    rows = (late.first, late.last)
-    if late.first is None or late.last is None or rows in known or not _let_go(spec.stage, late):
+    span = late.span
+    if not late.exact and ONE_BY_ONE not in known and (span is None or span[0] != span[1]):
+        known |= {ONE_BY_ONE}
+    elif span is not None and span not in known and _let_go(spec.stage, late):
+        known = known - {ONE_BY_ONE} | {span}
+    else:
         raise stuck_error(spec, late, death.notes, engine)
-    stuck = {**spec.stuck, late.function: known | {(late.first, late.last)}}
-    return replace(spec, stuck=stuck)
+    return replace(spec, stuck={**spec.stuck, late.function: known})
 
 
 def _let_go(stage: Stage, late: Overdue) -> bool:
@@ -50,15 +53,20 @@ def _let_go(stage: Stage, late: Overdue) -> bool:
 
 
 def stuck_error(spec: TaskSpec, late: Overdue, notes: tuple[str, ...], engine: Engine) -> UdfError:
-    """The error of a call for which the worker was ended."""
-    functions = [f for step in spec.stage.steps if isinstance(step, CallPython)
-                 for f in functions_in(step.call)]  # fmt: skip
+    """The error of a call for which the worker was ended, with the place of its rows."""
+    steps = [step.call for step in spec.stage.steps if isinstance(step, CallPython)]
+    functions = [function for call in steps for function in functions_in(call)]
     name = next((f.name for f in functions if late.is_of(f.name)), "a function")
     with Pipeline(spec.stage, spec.input, engine, spec.settings, results=spec.results) as pipeline:
         place = pipeline.place(late.first, late.last)
+    return late_error(name, place, late, notes)
+
+
+def late_error(name: str, place: str, late: Overdue, notes: tuple[str, ...]) -> UdfError:
+    """The error of a call that could only be ended with its process."""
     told = took_too_long(late.seconds)
     return UdfError(
-        f"{name} on {place} {told.message}, and could only be ended with its process",
+        f"{name} on {place} {told.message}, and was ended with its process",
         code=told.code,
         hint=told.hint,
         notes=notes,

@@ -15,7 +15,7 @@ from zql.execution.pipeline import functions_in
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
-from zql.execution.stuck import without_stuck
+from zql.execution.stuck import late_error, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
@@ -187,6 +187,8 @@ def _enough(results: Sequence[TaskResult], limit: int | None) -> bool:
 
 def death_error(death: Death, place: str, functions: Sequence[str], settings: Settings) -> ZqlError:
     """The error for a job that killed its worker while it called functions."""
+    if death.overdue is not None:
+        return late_error(functions[0], place, death.overdue, death.notes)
     calling = f", while it called {', '.join(dict.fromkeys(functions))}" if functions else ""
     if death.memory:
         return UdfError(

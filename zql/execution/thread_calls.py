@@ -77,6 +77,8 @@ class _Lanes:
 
     def run(self, count: int) -> None:
         self._running = count
+        if self._pulse is not None:
+            self._pulse.beat(())
         for _ in range(count):
             _threads.start(self._lane)
         try:
@@ -99,6 +101,8 @@ class _Lanes:
                     return
                 at, arguments = begun
                 self._began[at] = me, time.monotonic()
+                if self._pulse is not None:
+                    self._pulse.note(self._began)
             try:
                 result = self._call(*arguments)
             except BaseException as error:  # noqa: BLE001 - user code; the caller tells them apart
@@ -123,10 +127,10 @@ class _Lanes:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(thread), ctypes.py_object(TimeLimit)
                 )
+            if self._pulse is not None:
+                self._pulse.beat(self._began)
         for _ in late:
             _threads.start(self._lane)
-        if self._pulse is not None:
-            self._pulse.beat(list(self._began))
 
 
 def _frames_of(thread: int) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Hints: `@{name = value}` behind an operator's word, checked when it is bound.
 
-They never change results, and only MAP BATCHES goes by one yet, its `batch_size`; but a slip in one
-is an error, so that it is not found out by waiting. Hints of other engines (`engine.name`) are
-theirs.
+They never change results. MAP BATCHES goes by its `batch_size`, operators that call Python by their
+`timeout`, which is that of a call; but a slip in any of them is an error, so that it is not found
+out by waiting. Hints of other engines (`engine.name`) are theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 
 from zql.errors import BindError, UsageError, did_you_mean, nearest
@@ -25,6 +26,15 @@ def check_hints(context: Context, op: ast.PipeOperator) -> None:
     for hint in op.hints:
         if "." not in hint.name:
             context.attempt(lambda h=hint: _check(h, op, seen))  # type: ignore[misc]
+
+
+def call_timeout(op: ast.PipeOperator) -> float | None:
+    """The seconds that a call of Python in an operator may take; None when it does not say."""
+    for hint in op.hints:
+        if hint.name.lower() == "timeout" and isinstance(hint.value, ex.Literal):
+            with suppress(UsageError):
+                return parse_seconds(hint.value.value)
+    return None
 
 
 def _check(hint: ast.Option, op: ast.PipeOperator, seen: set[str]) -> None:
