@@ -71,7 +71,7 @@ Span = tuple[int, int]
 """The first and the last row of the task's input that a call is about."""
 _NOWHERE = (_NO_ROW, _NO_ROW)
 ONE_BY_ONE: Span = _NOWHERE
-"""Among the calls that are stuck: it is not known which, the others are made one after the other."""
+"""Among the calls that are stuck: it is not known which is, so they are made one by one."""
 
 
 class Timed:
@@ -231,10 +231,7 @@ class Watch:
             if numbers is None or not overdue(began, numbers[_LIMIT]):
                 continue
             if overdue(began, numbers[_LIMIT], _KILL_SECONDS):
-                rows = (None if row == _NO_ROW else row for row in numbers[_FIRST : _LAST + 1])
-                seconds = numbers[_LIMIT] / 1e9
-                exact = bool(numbers[_INTERRUPTED])
-                found.append((pid, Overdue(numbers[_FUNCTION], seconds, *rows, exact=exact)))
+                found.append((pid, _overdue(numbers)))
             elif numbers[_INTERRUPTED]:
                 self._tell(pid, began)
         return found
@@ -259,6 +256,12 @@ class Watch:
                 return None  # it is only about to begin
             self._cells[pid] = memoryview(mapped).cast("q")
         return self._cells[pid]
+
+
+def _overdue(numbers: memoryview) -> Overdue:
+    first, last = (None if numbers[at] == _NO_ROW else numbers[at] for at in (_FIRST, _LAST))
+    exact = bool(numbers[_INTERRUPTED])
+    return Overdue(numbers[_FUNCTION], numbers[_LIMIT] / 1e9, first, last, exact)
 
 
 def _path(folder: str, pid: int) -> str:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def without_stuck(spec: TaskSpec, death: Death, engine: Engine) -> TaskSpec:
     """The task once more, in which the call that did not end fails at once.
 
-    When it was one of several that were under way, they are made one after the other. Raises `UdfError` when such a failure would end the run, and when it is not known which call it
-    was.
+    When it was one of several that were under way, they are made one by one. Raises `UdfError`
+    when such a failure would end the run, and when it is not known which call it was.
     """
     late = death.overdue
     if late is None:
