@@ -105,19 +105,21 @@ class Timed:
         try:
             try:
                 numbers[_INTERRUPTED] = 1
-                numbers[_BEGAN] = began = time.monotonic_ns()
+                numbers[_BEGAN] = time.monotonic_ns()
                 found = self._call(*args, **keywords)
             finally:
+                spent = time.monotonic_ns() - numbers[_BEGAN]
                 numbers[_BEGAN] = 0
         except TimeLimit as limit:
             numbers[_BEGAN] = 0
             raise too_late(self._seconds, limit) from None
-        return self._items(found, span, began) if hasattr(found, "__next__") else found
+        if spent >= self._limit:  # before anybody looked
+            raise took_too_long(self._seconds)
+        return self._items(found, span, spent) if hasattr(found, "__next__") else found
 
-    def _items(self, items: Iterator[Any], span: Span, began: int) -> Iterator[Any]:
+    def _items(self, items: Iterator[Any], span: Span, spent: int) -> Iterator[Any]:
         """An iterator with the time for each of its steps added to that of the call."""
         numbers = _cells.numbers
-        spent = time.monotonic_ns() - began
         while True:
             numbers[_FIRST], numbers[_LAST] = span
             numbers[_LIMIT], numbers[_FUNCTION] = self._limit, self._function
@@ -134,6 +136,8 @@ class Timed:
             except TimeLimit as limit:
                 numbers[_BEGAN] = 0
                 raise too_late(self._seconds, limit) from None
+            if spent >= self._limit:
+                raise took_too_long(self._seconds)
             yield item
 
 

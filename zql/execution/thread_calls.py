@@ -108,6 +108,9 @@ class _Lanes:
             except BaseException as error:  # noqa: BLE001 - user code; the caller tells them apart
                 result = Raised(error)
             with self._lock:
+                _, began = self._began.get(at, (0, 0.0))
+                if self._seconds is not None and time.monotonic() - began >= self._seconds:
+                    result = Raised(took_too_long(self._seconds))
                 if self._began.pop(at, None) is None:
                     raise TimeLimit  # it was given up, and another thread is in its place
                 self._results.put(at, result)
