@@ -232,7 +232,7 @@ def test_the_time_for_rows_does_not_count():
         began, limit = numbers[call_timeout._BEGAN], numbers[call_timeout._LIMIT]
         return "late" if call_timeout.overdue(began, limit) else "in time"
 
-    assert call_timeout.Timed(wait_for_rows, "f", 0.2)() == "in time"
+    assert call_timeout.Timed(wait_for_rows, "f", 0.2).call() == "in time"
 
 
 def test_a_limit_costs_less_than_a_microsecond_for_a_row():
@@ -241,7 +241,7 @@ def test_a_limit_costs_less_than_a_microsecond_for_a_row():
 
     timed = call_timeout.Timed(nothing, "f", 10.0)
     best = {}
-    for name, call in (("plain", nothing), ("timed", timed)):
+    for name, call in (("plain", nothing), ("timed", timed.call)):
         runs = []
         for _ in range(5):
             timed.begin((n, n) for n in range(20_000))

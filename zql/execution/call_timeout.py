@@ -41,6 +41,8 @@ class _Cells:
 
     def __init__(self) -> None:
         self.numbers = memoryview(bytearray(8 * _NUMBERS)).cast("q")
+        self.owner: object = None
+        """Whose limit and name stand there."""
 
 
 _cells = _Cells()
@@ -83,49 +85,59 @@ class Timed:
     def __init__(
         self, call: Callable[..., Any], name: str, seconds: float, stuck: Iterable[Span] = ()
     ) -> None:
-        self._call = call
         self._seconds = seconds
         self._limit = round(seconds * 1e9)
         self._function = crc32(name.encode())
         self._stuck = frozenset(stuck)
         self._spans: Iterator[Span] = iter(())
+        self.call = self._limited(call)
 
     def begin(self, spans: Iterable[Span]) -> None:
         """Says which rows of the task's input the next calls are about."""
         self._spans = iter(spans)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        numbers = _cells.numbers
-        span = next(self._spans, _NOWHERE)
-        if self._stuck and span in self._stuck:
-            raise took_too_long(self._seconds)
-        numbers[_FIRST], numbers[_LAST] = span
-        numbers[_LIMIT] = self._limit
-        numbers[_FUNCTION] = self._function
-        try:
+    def _limited(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with its limit. What stands here is done for each row: it is kept short."""
+        cells, numbers, clock = _cells, _cells.numbers, time.monotonic_ns
+        stuck, seconds, nanoseconds = self._stuck, self._seconds, self._limit
+
+        def limited(*args: Any, **keywords: Any) -> Any:
+            span = next(self._spans, _NOWHERE)
+            if stuck and span in stuck:
+                raise took_too_long(seconds)
+            if cells.owner is not self:
+                self._own()
             try:
-                numbers[_INTERRUPTED] = 1
-                numbers[_BEGAN] = time.monotonic_ns()
-                found = self._call(*args, **keywords)
-            finally:
-                spent = time.monotonic_ns() - numbers[_BEGAN]
+                try:
+                    numbers[_FIRST], numbers[_LAST] = span
+                    numbers[_BEGAN] = clock()
+                    found = call(*args, **keywords)
+                finally:
+                    spent = clock() - numbers[_BEGAN]
+                    numbers[_BEGAN] = 0
+            except TimeLimit as limit:
                 numbers[_BEGAN] = 0
-        except TimeLimit as limit:
-            numbers[_BEGAN] = 0
-            raise too_late(self._seconds, limit) from None
-        if spent >= self._limit:  # before anybody looked
-            raise took_too_long(self._seconds)
-        return self._items(found, span, spent) if hasattr(found, "__next__") else found
+                raise too_late(seconds, limit) from None
+            if spent >= nanoseconds:  # before anybody looked
+                raise took_too_long(seconds)
+            return self._items(found, span, spent) if hasattr(found, "__next__") else found
+
+        return limited
+
+    def _own(self) -> None:
+        """Makes the notes those of this function."""
+        numbers = _cells.numbers
+        numbers[_LIMIT], numbers[_FUNCTION], numbers[_INTERRUPTED] = self._limit, self._function, 1
+        _cells.owner = self
 
     def _items(self, items: Iterator[Any], span: Span, spent: int) -> Iterator[Any]:
         """An iterator with the time for each of its steps added to that of the call."""
         numbers = _cells.numbers
         while True:
-            numbers[_FIRST], numbers[_LAST] = span
-            numbers[_LIMIT], numbers[_FUNCTION] = self._limit, self._function
+            self._own()
             try:
                 try:
-                    numbers[_INTERRUPTED] = 1
+                    numbers[_FIRST], numbers[_LAST] = span
                     numbers[_BEGAN] = time.monotonic_ns() - spent
                     item = next(items)
                 finally:
@@ -179,6 +191,7 @@ class Pulse:
         """All is well; these are the numbers of the calls that are under way."""
         numbers = _cells.numbers
         self.note(calls)
+        _cells.owner = None
         numbers[_INTERRUPTED] = 0
         numbers[_LIMIT], numbers[_FUNCTION] = self._limit, self._function
         numbers[_BEGAN] = time.monotonic_ns()

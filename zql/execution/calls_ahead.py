@@ -72,7 +72,8 @@ class Ahead:
         self._stuck = frozenset(stuck.get(crc32(function.name.encode()), ()))
         self._in_threads = not function.is_async and (function.concurrency or 1) > 1
         if function.timeout is not None and not (function.is_async or self._in_threads):
-            call = self._timed = Timed(call, function.name, function.timeout, self._stuck)
+            self._timed = Timed(call, function.name, function.timeout, self._stuck)
+            call = self._timed.call
         self._call = _read(call) if self._in_threads else call
 
     def begun(

@@ -29,9 +29,10 @@ from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
+from zql.execution.stages import functions_in
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
-from zql.expr.functions import ErrorPolicy, PythonFunction
+from zql.expr.functions import ErrorPolicy
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import (
     Apply,
@@ -465,12 +466,6 @@ def _with_source(stage: Stage) -> tuple[Step, ...]:
     if stage.source is None:
         raise InternalError("a stage of Python calls has no source")
     return (RunSql(stage.source), *stage.steps)
-
-
-def functions_in(call: PythonOperator) -> tuple[PythonFunction, ...]:
-    """The functions that a step calls."""
-    calls = call.calls if isinstance(call, Apply) else (call,)
-    return tuple(each.function for each in calls)
 
 
 def plan_of(step: Step) -> LogicalPlan:

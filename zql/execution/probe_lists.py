@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zql.errors import UdfError
@@ -27,7 +28,7 @@ def observe_lists(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | No
         return failed_call(0, error, "R713", "cannot be loaded:")
     parameters = _parameters(calls)
     kind, values = NULL, []
-    for first, rows in _batches(calls, parameters):
+    for first, last, rows in _batches(calls, parameters):
         worker.note_detail(first)
         try:
             columns = tuple(
@@ -46,7 +47,7 @@ def observe_lists(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | No
         except BaseException as error:  # noqa: BLE001 - user code
             if calls.tolerant and isinstance(error, Exception):
                 continue
-            return failed_call(first, error, "R710", "raised")
+            return replace(failed_call(first, error, "R710", "raised"), last=last)
         try:
             for value in found:
                 kind = merged(kind, kind_of(value))
@@ -78,8 +79,8 @@ def _parameters(calls: Calls) -> list[FunctionParameter | None]:
 
 def _batches(
     calls: Calls, parameters: Sequence[FunctionParameter | None]
-) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-    """The rows that are handed over, in lists of `batch_size`, and where each list begins."""
+) -> Iterator[tuple[int, int, list[tuple[Any, ...]]]]:
+    """Where the first and the last row are of each call, and its rows: `batch_size` at most."""
     strict = [p is not None and not p.passes_null for p in parameters]
     due = [
         (at, row)
@@ -89,4 +90,4 @@ def _batches(
     size = calls.function.batch_size or 1
     for start in range(0, len(due), size):
         some = due[start : start + size]
-        yield some[0][0], [row for _, row in some]
+        yield some[0][0], some[-1][0], [row for _, row in some]

@@ -51,7 +51,7 @@ def alone(function: PythonFunction, call: Callable[..., Any]) -> Callable[..., A
 
         call = waited(call)
     if function.timeout is not None:
-        call = Timed(call, function.name, function.timeout)
+        call = Timed(call, function.name, function.timeout).call
     return call
 
 

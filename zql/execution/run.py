@@ -13,7 +13,7 @@ from zql.errors import InternalError, ZqlError
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
-from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stages import columns_of, explained, has_time_limit, is_python, reading
 from zql.execution.stream import RowStream
 from zql.physical.plan import (
     Collect,
@@ -227,9 +227,7 @@ class Run:
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        # Only a worker can be ended when a call takes too long.
-        limited = any(function.timeout is not None for function in tasks.functions_of(stage))
-        if small and not self.plan.writes and not limited:
+        if small and not self.plan.writes and not has_time_limit(stage):
             given = self.host.shared.here(shared)
             done = tasks.run_here(specs, self.host.engine, watch, given)
         else:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from zql.errors import UdfError
 from zql.execution.call_timeout import ONE_BY_ONE, Overdue
 from zql.execution.engine import Engine
-from zql.execution.pipeline import Pipeline, functions_in
+from zql.execution.pipeline import Pipeline
 from zql.execution.refused import took_too_long
+from zql.execution.stages import functions_in
 from zql.execution.task import TaskSpec
 from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
 from zql.physical.plan import CallPython, Stage

@@ -11,10 +11,10 @@ from zql.execution import kept, loader
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
-from zql.execution.pipeline import functions_in
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
+from zql.execution.stages import functions_in
 from zql.execution.stuck import late_error, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job

@@ -180,7 +180,7 @@ def check_takes_rows(function: PythonFunction, kind: str, span: Span | None) -> 
             "records",
             code="P460",
             span=span,
-            hint=f"|> EXTEND {function.name}(..) AS name, or MAP BATCHES",
+            hint="call it in an expression, in |> EXTEND say, or in MAP BATCHES",
         )
 
 
