@@ -13,8 +13,6 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from zql.execution.call_timeout import Pulse, too_late
@@ -24,6 +22,7 @@ T = TypeVar("T")
 
 _BEAT_SECONDS = 0.2
 _STOP_SECONDS = 5.0
+_CANCEL_SECONDS = 1.0
 _MOST_AHEAD = 256
 
 
@@ -38,14 +37,14 @@ class _Loop:
 
     def run(self, made: Coroutine[Any, Any, T]) -> T:
         """Waits for a coroutine; when that is interrupted, it is cancelled first."""
-        future: Future[T] = asyncio.run_coroutine_threadsafe(made, self.loop)
+        ended = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_ending(made, ended), self.loop)
         try:
             return future.result()
         except BaseException:
             if not future.done():
                 future.cancel()
-                with suppress(CancelledError):
-                    wait([future], 1.0)
+                ended.wait(_CANCEL_SECONDS)
             raise
 
     def close(self) -> None:
@@ -66,6 +65,13 @@ class _Loop:
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         finally:
             self.loop.close()
+
+
+async def _ending(made: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+    try:
+        return await made
+    finally:
+        ended.set()
 
 
 _loops: list[_Loop] = []
