@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from zql.execution.binding import Bound
 from zql.execution.call_timeout import ONE_BY_ONE, Pulse, Span, Timed
-from zql.execution.list_calls import listed, with_lists
+from zql.execution.list_calls import listed
 from zql.execution.refused import took_too_long
 from zql.execution.together import DEFAULT_CONCURRENCY, Arguments, Ends, Raised, Results
 from zql.expr.functions import PythonFunction
@@ -30,14 +29,6 @@ def is_special(function: PythonFunction) -> bool:
         or function.timeout is not None
         or function.batch_size is not None
     )
-
-
-def with_ahead(bound: Bound, safe: bool, stuck: Stuck) -> Bound:
-    """A call of such a function, ready to be made; the exceptions of a `safe` one are NULL."""
-    function, call = bound.function, bound.call
-    if function.batch_size is not None:
-        call = with_lists(call, bound.arguments, bound.forms)
-    return bound._replace(ahead=Ahead(function, call, safe=safe, stuck=stuck))
 
 
 class _Call(NamedTuple):

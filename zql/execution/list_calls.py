@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zql.execution.frames import array_of, is_array
 from zql.execution.kinds import Kind
 from zql.execution.misfit import show
 from zql.execution.refused import RefusedCallError
 
-if TYPE_CHECKING:
-    from zql.execution.binding import Argument
-
 Rows = Sequence[tuple[Any, ...]]
 
 
 def with_lists(
-    call: Callable[..., Any], arguments: Sequence[Argument], forms: Sequence[str]
+    call: Callable[..., Any], kinds: Sequence[Kind], forms: Sequence[str]
 ) -> Callable[[Rows], Any]:
     """A function of columns as one of rows; `forms` say how each argument is handed over.
 
@@ -27,8 +24,8 @@ def with_lists(
     def make(rows: Rows) -> Any:
         columns = zip(*rows, strict=True)
         handed = [
-            column_of(column, form, argument.kind)
-            for column, form, argument in zip(columns, forms, arguments, strict=True)
+            column_of(column, form, kind)
+            for column, form, kind in zip(columns, forms, kinds, strict=True)
         ]
         return call(*handed)
 

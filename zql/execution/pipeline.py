@@ -14,6 +14,7 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
+from zql.execution.called import functions_in
 from zql.execution.calls_ahead import Stuck, is_special
 from zql.execution.carry import carried
 from zql.execution.context import Context
@@ -29,7 +30,6 @@ from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
-from zql.execution.stages import functions_in
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
+from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
-from zql.execution.stages import columns_of, explained, has_time_limit, is_python, reading
+from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stream import RowStream
 from zql.physical.plan import (
     Collect,

@@ -8,26 +8,13 @@ from zql.errors import ZqlError
 from zql.execution.engine import EngineError
 from zql.execution.wording import worded
 from zql.expr.expression import Column
-from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, PythonOperator, StageResult
+from zql.logical.plan import StageResult
 from zql.physical.plan import CallPython, Keep, RunSql, Stage
 
 
 def is_python(stage: Stage) -> bool:
     """Whether a stage calls Python, and so is cut into tasks."""
     return any(isinstance(step, CallPython) for step in stage.steps)
-
-
-def has_time_limit(stage: Stage) -> bool:
-    """Whether a call in it may not take any time: then only a worker, which can be ended, does."""
-    calls = [step.call for step in stage.steps if isinstance(step, CallPython)]
-    return any(f.timeout is not None for call in calls for f in functions_in(call))
-
-
-def functions_in(call: PythonOperator) -> tuple[PythonFunction, ...]:
-    """The functions that a step calls."""
-    calls = call.calls if isinstance(call, Apply) else (call,)
-    return tuple(each.function for each in calls)
 
 
 def columns_of(stage: Stage) -> tuple[Column, ...]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from zql.errors import UdfError
 from zql.execution.call_timeout import ONE_BY_ONE, Overdue
+from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.pipeline import Pipeline
 from zql.execution.refused import took_too_long
-from zql.execution.stages import functions_in
 from zql.execution.task import TaskSpec
 from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
 from zql.physical.plan import CallPython, Stage
@@ -55,9 +55,8 @@ def _let_go(stage: Stage, late: Overdue) -> bool:
 
 def stuck_error(spec: TaskSpec, late: Overdue, notes: tuple[str, ...], engine: Engine) -> UdfError:
     """The error of a call for which the worker was ended, with the place of its rows."""
-    steps = [step.call for step in spec.stage.steps if isinstance(step, CallPython)]
-    functions = [function for call in steps for function in functions_in(call)]
-    name = next((f.name for f in functions if late.is_of(f.name)), "a function")
+    found = (f.name for f in functions_of(spec.stage) if late.is_of(f.name))
+    name = next(found, "a function")
     with Pipeline(spec.stage, spec.input, engine, spec.settings, results=spec.results) as pipeline:
         place = pipeline.place(late.first, late.last)
     return late_error(name, place, late, notes)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
+from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
-from zql.execution.stages import functions_in
 from zql.execution.stuck import late_error, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
-from zql.expr.functions import PythonFunction
 from zql.logical.plan import Scan, StageResult
-from zql.physical.plan import CallPython, Stage
+from zql.physical.plan import Stage
 from zql.storage import registry
 
 if TYPE_CHECKING:
@@ -203,10 +202,3 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
         notes=death.notes,
         hint="the function may crash the process, call exit, or use too much memory",
     )
-
-
-def functions_of(stage: Stage) -> Iterator[PythonFunction]:
-    """The Python functions that a stage calls."""
-    for step in stage.steps:
-        if isinstance(step, CallPython):
-            yield from functions_in(step.call)

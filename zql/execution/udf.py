@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from zql.execution import kinds
 from zql.execution.binding import AsText, Bound, CallError, Catch, Constants, bind, failed
-from zql.execution.calls_ahead import Stuck, is_special, tried, with_ahead
+from zql.execution.calls_ahead import Ahead, Stuck, is_special, tried
 from zql.execution.kinds import Kind
+from zql.execution.list_calls import with_lists
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import wider
 from zql.execution.rejects import Failed
@@ -58,7 +59,7 @@ class Caller:
         for i, target in enumerate(targets):
             safe = isinstance(target, PythonColumn) and target.safe
             if is_special(target.function):
-                self._bound[i] = with_ahead(self._bound[i], safe, stuck or {})
+                self._bound[i] = _with_ahead(self._bound[i], safe, stuck or {})
             elif safe:
                 self._bound[i] = self._bound[i]._replace(call=tried(self._bound[i].call))
         self._seen = 0
@@ -349,6 +350,14 @@ class _Catching:
     def in_order(self) -> list[Failed]:
         """The failures by row."""
         return [self.failed[row] for row in sorted(self.failed)]
+
+
+def _with_ahead(bound: Bound, safe: bool, stuck: Stuck) -> Bound:
+    """A call that is not simply made for each row; the exceptions of a `safe` one are NULL."""
+    function, call = bound.function, bound.call
+    if function.batch_size is not None:
+        call = with_lists(call, [argument.kind for argument in bound.arguments], bound.forms)
+    return bound._replace(ahead=Ahead(function, call, safe=safe, stuck=stuck))
 
 
 def iterator_of(found: Any) -> Iterator[Any] | None:

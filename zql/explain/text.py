@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from zql.execution.stages import has_time_limit
+from zql.execution.called import has_time_limit
 from zql.explain.labels import inputs, label, python_lines
 from zql.explain.notes import Note
 from zql.expr import expression as ex
