@@ -139,7 +139,10 @@ class Session:
     def udf(
         self, function: Callable[..., Any], name: str | None = None, **options: Any
     ) -> PythonFunction:
-        """Makes a Python function callable by its name in this session's queries."""
+        """Makes a Python function callable by its name in this session's queries.
+
+        The options are those of `@zql.udf`, and win over it.
+        """
         from zql.execution.introspect import python_function
 
         found = python_function(function, **options)

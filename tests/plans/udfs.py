@@ -69,3 +69,13 @@ def scored(table: pa.Table, least: float = 0.0) -> pa.Table:
 def packed(rows, shard) -> Iterator[Words]:
     for row in rows:
         yield {"word": row["title"], "n": shard.index}
+
+
+@udf(batch_size=64)
+def text_lengths(texts: list[str]) -> list[int]:
+    return [len(text) for text in texts]
+
+
+@udf(concurrency=4, timeout="30s")
+async def asked(text: str) -> str:
+    return text

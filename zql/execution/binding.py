@@ -11,12 +11,15 @@ from zql.execution import kinds, loader, traces
 from zql.execution.arguments import to_python
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit
-from zql.expr.expression import Column, Expr
+from zql.execution.refused import RefusedCallError
+from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.plan import MapRows, PythonColumn, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from zql.execution.calls_ahead import Ahead
 
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -44,13 +47,15 @@ class CallError(Exception):
         hint: str | None = None,
         notes: tuple[str, ...] = (),
         fatal: bool = False,
+        last: int | None = None,
     ) -> None:
-        """A `fatal` one ends the run whatever ON ERROR says."""
+        """A `fatal` one ends the run whatever ON ERROR says; `last` is the last of many rows."""
         super().__init__(message)
         self.fatal = fatal
         self.code = code
         self.function = function
         self.row = row
+        self.last = last
         self.message = message
         self.hint = hint
         self.notes = notes
@@ -58,6 +63,11 @@ class CallError(Exception):
 
 def failed(function: PythonFunction, row: int, error: BaseException) -> CallError:
     """What a function raised, as text: some exceptions cannot be sent to another process."""
+    if isinstance(error, RefusedCallError):
+        notes = error.frames or traces.frames(error)
+        return CallError(
+            error.code, function.name, row, error.message, hint=error.hint, notes=notes
+        )
     return CallError(
         "R710",
         function.name,
@@ -78,12 +88,18 @@ class Argument(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """`call` takes the arguments by position; the first ones form a dict with the keys `record`."""
+    """`call` takes the arguments by position; the first ones form a dict with the keys `record`.
+
+    `forms` say how each argument of a function with `batch_size` is handed over; `ahead` makes the
+    calls in another way than one by one.
+    """
 
     function: PythonFunction
     call: Callable[..., Any]
     arguments: tuple[Argument, ...]
     record: tuple[str, ...]
+    forms: tuple[str, ...] = ()
+    ahead: Ahead | None = None
 
     def callable_rows(self, batch: pa.RecordBatch, guard: list[bool] | None) -> list[bool] | None:
         """For which rows the call is made, by guard and NULLs; None for all of them."""
@@ -150,26 +166,38 @@ def bind(target: PythonColumn | MapRows | Reduce, constants: Constants, catch: C
     except catch as error:
         message = f"cannot be loaded: {traces.told(error)}"
         raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
-    if isinstance(target, PythonColumn) and function.iterates:
+    if isinstance(target, PythonColumn) and function.iterates and not function.is_async:
         call = _listed(call)
     record: tuple[str, ...] = ()
     arguments: list[Argument] = []
     if isinstance(target, MapRows | Reduce) and not target.args:
         record = tuple(name for name, _ in target.record)
         arguments = [Argument(c.name, None, kinds.parse(c.type), False) for _, c in target.record]
+    forms: list[str] = []
     for position, expr in enumerate(target.args):
         arguments.append(_argument(expr, constants, _at(function, position)))
+        forms.append(_form(function, _at(function, position), expr))
     varying = []
     for key, expr in target.keywords:
         argument = _argument(expr, constants, _named(function, key))
-        if argument.column is None and (argument.value is not None or not argument.strict):
+        form = _form(function, _named(function, key), expr)
+        known = argument.value is not None or not argument.strict
+        if argument.column is None and known and not form:
             call = partial(call, **{key: argument.value})
         else:
             varying.append(key)
             arguments.append(argument)
+            forms.append(form)
     if varying:
         call = _with_keywords(call, tuple(varying))
-    return Bound(function, call, tuple(arguments), record)
+    return Bound(function, call, tuple(arguments), record, tuple(forms))
+
+
+def _form(function: PythonFunction, parameter: FunctionParameter | None, expr: Expr) -> str:
+    """How a function with `batch_size` takes the values of an argument; empty for one value."""
+    if function.batch_size is None or isinstance(expr, SharedObject | TaskContext):
+        return ""
+    return parameter.form if parameter is not None else "list"
 
 
 def _argument(expr: Expr, constants: Constants, parameter: FunctionParameter | None) -> Argument:

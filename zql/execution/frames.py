@@ -7,7 +7,7 @@ must: a number may become another kind of number when nothing is lost, never tex
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 from zql.execution import kinds
 from zql.execution.kinds import Kind
@@ -171,3 +171,55 @@ def _is_binary(type_: pa.DataType) -> bool:
     from pyarrow import types
 
     return any(is_(type_) for is_ in (types.is_binary, types.is_large_binary, types.is_binary_view))
+
+
+_ARRAYS = {
+    ("pyarrow", "Array"): "arrow",
+    ("pyarrow", "ChunkedArray"): "arrow",
+    ("numpy", "ndarray"): "numpy",
+    ("pandas", "Series"): "series",
+    ("polars", "Series"): "polars series",
+}
+
+
+def array_form_of(annotation: Any) -> str:
+    """The kind of array that an annotation means: arrow, numpy, or a series; else empty."""
+    if isinstance(annotation, str):
+        module, _, name = annotation.strip("\"'").partition("[")[0].rpartition(".")
+        short = {"np": "numpy", **_SHORT}
+        return _ARRAYS.get((short.get(module, module), name), "")
+    annotation = get_origin(annotation) or annotation  # np.ndarray[..], NDArray[np.float32]
+    if not isinstance(annotation, type):
+        return ""
+    for kind in annotation.__mro__:
+        found = _ARRAYS.get((kind.__module__.partition(".")[0], kind.__name__), "")
+        if found:
+            return found
+    return ""
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of one of these libraries, with one dimension or more."""
+    return array_form_of(type(value)) != "" and getattr(value, "ndim", 1) != 0
+
+
+def array_of(values: Sequence[Any], form: str, kind: Kind) -> Any:
+    """Python values as an array of the kind that a function takes."""
+    array = to_arrow(values, kind)
+    match form:
+        case "arrow":
+            return array
+        case "numpy":
+            return array.to_numpy(zero_copy_only=False)
+        case "series":
+            return _pandas(_one_column(array))["x"].rename(None)
+        case _:
+            import polars
+
+            return polars.Series(polars.from_arrow(array))
+
+
+def _one_column(array: pa.Array) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({"x": array})

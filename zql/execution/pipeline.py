@@ -14,6 +14,8 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
+from zql.execution.called import functions_in
+from zql.execution.calls_ahead import Stuck, is_special
 from zql.execution.carry import carried
 from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
@@ -69,12 +71,13 @@ class Pipeline:
         catch: Catch = BaseException,
         count_input: bool = False,
         tasks: tuple[int, int] = (0, 1),
+        stuck: Stuck | None = None,
     ) -> None:
         """Takes a part of the stage's source, or all of it when `input` is None.
 
         `tasks` are the number of this task and how many there are; `catch` is what counts as a
         failure of a Python function; with `count_input` the rows that the readers hand over are
-        counted.
+        counted; calls that are `stuck` are not made, and fail.
         """
         self.steps = _with_source(stage)
         self.counts = [StepCount(describe(step)) for step in self.steps]
@@ -90,6 +93,7 @@ class Pipeline:
         self._results = results or {}
         self._objects = objects or {}
         self._catch = catch
+        self._stuck = stuck or {}
         self._count_input = count_input
         path = input.file.path if isinstance(input, Split) else None
         self._shard = Shard(*tasks, path)
@@ -250,6 +254,8 @@ class Pipeline:
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
+        elif any(is_special(function) for function in functions_in(call)):
+            stream = self._batched(stream, None)  # the more rows, the more calls at a time
         return self._call_each(caller, stream, count, policies)
 
     def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
@@ -262,7 +268,8 @@ class Pipeline:
             case MapRows(kind="MAP SHARDS"):
                 return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
             case _:
-                return Caller(call, *find, catch=self._catch, most_rows=rows)
+                kept = self._stuck
+                return Caller(call, *find, catch=self._catch, most_rows=rows, stuck=kept)
 
     def _together(self, call: Reduce, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a part with those of each group together."""
@@ -304,7 +311,8 @@ class Pipeline:
                     with redirect_stdout(sys.stderr):
                         result = next(results, None)
                 except CallError as error:
-                    last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else error.row
+                    last = error.row if error.last is None else error.last
+                    last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else last
                     ends = self._numbers(batch, count).take([error.row, last]).to_pylist()
                     raise locate.call_error(error, self._place(*ends)) from None
                 count.seconds += time.perf_counter() - began
@@ -363,6 +371,12 @@ class Pipeline:
         if ORDINAL in batch.schema.names:
             return batch.column(ORDINAL)
         return pa.array(range(count.rows_in, count.rows_in + batch.num_rows), pa.int64())
+
+    def place(self, first: int | None, last: int | None) -> str:
+        """Where calls were, on these rows of the input; not known, the input itself."""
+        if first is None:
+            return locate.input_place(self._input)
+        return self._place(first, last)
 
     def _place(self, first: int, last: int | None = None) -> str:
         """Where rows were, from the first to the last of them."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from zql.errors import Interrupted, RunError
 from zql.execution import worker
+from zql.execution.call_timeout import DUMP, Overdue, Watch
 from zql.execution.machine import private_memory
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
@@ -35,7 +36,7 @@ class Death:
     """How a job ended its worker, `tries` times; `memory` when it was for using too much.
 
     `detail` is where in the job it was, when the job notes that; `notes` are the user's frames at
-    a crash.
+    a crash; `overdue` is a call for whose time limit the process was ended.
     """
 
     tries: int
@@ -43,6 +44,7 @@ class Death:
     memory: bool = False
     detail: int | None = None
     notes: tuple[str, ...] = ()
+    overdue: Overdue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,9 @@ class _Run:
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._tries: Counter[int] = Counter()
         self._over_budget: set[int] = set()
+        self._overdue: dict[int, Overdue] = {}
+        self._watch = Watch(pool.folder)
+        self._looked = 0.0
         self._suspected = False
         self._bad_starts = 0
 
@@ -156,6 +161,7 @@ class _Run:
                 if end is not None and time.monotonic() > end:
                     raise TimeoutError
                 self._submit()
+                self._watch_calls()
                 future = self._next()
                 if future is None:
                     continue
@@ -215,7 +221,7 @@ class _Run:
         notes = [at for at in worker.noted(self._pool.folder).values() if at]
         begun = {at[0]: at[1] if at[1:] else None for at in notes}
         crashes = worker.crashes(self._pool.folder)
-        guilty = begun.keys() & self._over_budget or begun.keys()
+        guilty = begun.keys() & (self._over_budget | self._overdue.keys()) or begun.keys()
         self._restart("" if begun else reason)
         for job in reversed(lost):
             if job.id not in guilty:
@@ -224,6 +230,10 @@ class _Run:
             self._tries[job.id] += 1
             tries = self._tries[job.id]
             memory = job.id in self._over_budget
+            late = self._overdue.pop(job.id, None)
+            if late is not None:
+                yield Outcome(job, death=Death(tries, "", False, begun[job.id], crashes, late))
+                continue
             if tries >= self._pool.settings.tries or (alone and memory):
                 death = Death(tries, _exit_reason(reason), memory, begun[job.id], crashes)
                 yield Outcome(job, death=death)
@@ -260,6 +270,18 @@ class _Run:
             self._over_budget.add(at[0])
             _kill(pid)
 
+    def _watch_calls(self) -> None:
+        """Ends workers whose calls are overdue and have not ended when they were told to."""
+        if time.monotonic() - self._looked < _POLL_SECONDS:
+            return
+        self._looked = time.monotonic()
+        late = self._watch.look(pids(self._pool.executor()))
+        at = worker.noted(self._pool.folder) if late else {}
+        for pid, overdue in late:
+            if at.get(pid):
+                self._overdue.setdefault(at[pid][0], overdue)
+                _end(pid)
+
 
 def pids(executor: Any) -> list[int]:
     """Process ids of an executor's workers."""
@@ -283,6 +305,14 @@ def _exit_reason(text: str) -> str:
     """`SIGKILL(-9)`, or whatever loky says of how a process ended."""
     found = re.search(r"exit codes? of the workers are \{(.*?)\}", text)
     return found.group(1) if found else (text.splitlines() or ["unknown"])[0]
+
+
+def _end(pid: int) -> None:
+    """Ends a process that says first, in its crash file, where it was."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, DUMP)
+        time.sleep(_POLL_SECONDS)
+        os.kill(pid, signal.SIGKILL)
 
 
 def _kill(pid: int) -> None:

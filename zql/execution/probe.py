@@ -14,6 +14,7 @@ from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.records import alone
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
 from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
@@ -81,6 +82,7 @@ class Probe:
                     way=self._way,
                     record=tuple(zip(self._record, types, strict=False)),
                     path=next(_paths(run.plan), None),
+                    types=tuple(types),
                 )
             except EngineError as error:
                 raise explained(error, last) from None
@@ -159,6 +161,10 @@ class Probe:
 
 
 def _observer(calls: Calls) -> Callable[..., Seen]:
+    if not calls.way.kind and calls.function.batch_size is not None:
+        from zql.execution.probe_lists import observe_lists
+
+        return observe_lists
     if calls.way.kind in ("", "MAP", "FLATMAP"):
         return observe
     from zql.execution.probe_many import observe_many
@@ -171,7 +177,7 @@ def observe(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = N
     function = calls.function
     strict = [not p.passes_null for p in function.parameters]
     try:
-        call = loader.load(function)
+        call = alone(function, loader.load(function))
     except BaseException as error:  # noqa: BLE001 - user code
         return failed_call(0, error, "R713", "cannot be loaded:")
     kind, iterates = NULL, False

@@ -14,7 +14,7 @@ from zql.execution.engine import Engine
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
-from zql.execution.records import items_of
+from zql.execution.records import alone, items_of
 from zql.execution.results import to_arrow
 from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
 from zql.execution.shard import Shard
@@ -50,7 +50,7 @@ def observe_many(engine: Engine, calls: Calls, objects: Mapping[str, Any] | None
     """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
     function = calls.function
     try:
-        loaded = loader.load(function)
+        loaded = alone(function, loader.load(function))
     except BaseException as error:  # noqa: BLE001 - user code
         return failed_call(0, error, "R713", "cannot be loaded:")
     kind, values = NULL, []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zql.execution import kinds, loader, traces
 from zql.execution.binding import CallError, Catch, Constants, failed
+from zql.execution.call_timeout import Timed
 from zql.execution.misfit import Misfit, show
 from zql.execution.results import records_to_arrow
 from zql.execution.udf import ORDINAL, is_record, iterator_of, record_misfit
@@ -40,7 +41,18 @@ def with_constants(
         message = f"cannot be loaded: {traces.told(error)}"
         raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
     values = {name: constants(expr)[0] for name, expr in keywords}
-    return partial(call, **values) if values else call
+    return alone(function, partial(call, **values) if values else call)
+
+
+def alone(function: PythonFunction, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a plain one that can be called by itself, with its time limit if it has one."""
+    if function.is_async:
+        from zql.execution.async_calls import waited
+
+        call = waited(call)
+    if function.timeout is not None:
+        call = Timed(call, function.name, function.timeout).call
+    return call
 
 
 def items_of(function: PythonFunction, found: Any, kind: str, catch: Catch) -> Iterator[Any]:

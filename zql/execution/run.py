@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
+from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
@@ -227,13 +228,13 @@ class Run:
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        if small and not self.plan.writes:
+        if small and not self.plan.writes and not has_time_limit(stage):
             given = self.host.shared.here(shared)
             done = tasks.run_here(specs, self.host.engine, watch, given)
         else:
             folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_in_workers(specs, self.host.pool(), watch)
+            done = tasks.run_in_workers(specs, self.host.pool(), watch, self.host.engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         for result in done:

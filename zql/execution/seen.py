@@ -8,6 +8,7 @@ from typing import Any
 
 from zql.execution import traces
 from zql.execution.context import Context
+from zql.execution.refused import RefusedCallError
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -21,8 +22,8 @@ class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
-    `record` has the names and types of the columns, when the first argument is a record. `path` is
-    the first file that is read, if there is one.
+    `record` has the names and types of the columns, when the first argument is a record; `types`
+    are those of all that comes from rows. `path` is the first file that is read, if there is one.
     """
 
     function: PythonFunction
@@ -34,6 +35,7 @@ class Calls:
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
     path: str | None = None
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +76,8 @@ def with_shared(
 
 def failed_call(row: int, error: BaseException, code: str, verb: str) -> Seen:
     """An exception of the user's code as data."""
+    if isinstance(error, RefusedCallError):
+        notes = error.frames or traces.frames(error)
+        return Seen(row=row, code=error.code, message=error.message, notes=notes)
     message = f"{verb} {traces.told(error)}"
     return Seen(row=row, code=code, message=message, notes=traces.frames(error))

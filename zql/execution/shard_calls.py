@@ -10,6 +10,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from zql.execution.binding import AsText, CallError, Catch, Constants, bind, failed
+from zql.execution.call_timeout import waiting
 from zql.execution.records import (
     Given,
     as_batch,
@@ -53,7 +54,8 @@ class Rows:
         while True:
             began = time.perf_counter()
             try:
-                block = next(self._blocks, None)
+                with waiting():
+                    block = next(self._blocks, None)
             except BaseException as error:
                 self.error = error
                 raise

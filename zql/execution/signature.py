@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import datetime as dt
+import functools
 import inspect
 import types
 import typing
@@ -15,7 +16,7 @@ from typing import Any
 from zql.execution import kinds
 from zql.execution.context import Context
 from zql.execution.decorator import UdfOptions, options_of
-from zql.execution.frames import form_of
+from zql.execution.frames import array_form_of, form_of
 from zql.execution.keys_read import keys_of_record, keys_of_rows
 from zql.execution.kinds import Kind
 from zql.execution.shard import Shard
@@ -39,7 +40,11 @@ _ITERATORS = (
     collections.abc.Iterator,
     collections.abc.Iterable,
     collections.abc.Generator,
+    collections.abc.AsyncIterator,
+    collections.abc.AsyncIterable,
+    collections.abc.AsyncGenerator,
 )
+_AWAITED = (collections.abc.Awaitable, collections.abc.Coroutine)
 _LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 CONTEXT = "ctx"
@@ -54,26 +59,40 @@ def described(
 
     A result that is an iterator has the type of a list of its elements.
     """
-    hints = _hints(function)
+    hints = _hints(_signed(function))
     options = options or options_of(function)
+    parameter = _parameter if options.batch_size is None else listed_parameter
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
         iterates = False
     else:
         annotation = hints.get("return") if options.returns is None else options.returns
-        kind, iterates = _result(annotation)
+        if options.batch_size is not None and options.returns is None:
+            annotation = element_of(_awaited(annotation))[1]
+        kind, iterates = _result(_awaited(annotation))
     return dataclasses.replace(
         named,
-        parameters=_parameters(function, hints),
+        parameters=_parameters(function, hints, parameter),
         returns=str(kind) if kind is not None else "",
         fields=fields_of(kind),
-        iterates=iterates,
+        iterates=iterates and options.batch_size is None,
         volatile=options.volatile,
         reads=keys_of_record(function),
         reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
         form=_form(function, hints),
         context=_takes_context(function, hints),
+        batch_size=options.batch_size,
+        concurrency=options.concurrency,
+        timeout=options.seconds,
+        is_async=is_async(function) or _awaited(hints.get("return")) is not hints.get("return"),
     )
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calls give a coroutine or an async generator; of an object, those of its class."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - it is looked into, not called
+    made = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(of(function) or of(call) for of in made)
 
 
 def fields_of(kind: Kind | None) -> Schema | None:
@@ -180,14 +199,16 @@ def _result(annotation: Any) -> tuple[Kind | None, bool]:
 
 
 def _parameters(
-    function: Callable[..., Any], hints: dict[str, Any]
+    function: Callable[..., Any],
+    hints: dict[str, Any],
+    parameter: Callable[[inspect.Parameter, Any], FunctionParameter],
 ) -> tuple[FunctionParameter, ...]:
     try:
         found = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):  # some functions of C do not say
         return (FunctionParameter("args", required=False, variadic=True),)
     return tuple(
-        _parameter(p, hints.get(p.name, p.annotation))
+        parameter(p, hints.get(p.name, p.annotation))
         for p in found
         if p.kind is not inspect.Parameter.VAR_KEYWORD and not _is_context(p, hints)
     )
@@ -220,6 +241,48 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParamet
         variadic=variadic,
         shard=annotation is Shard or (parameter.name == "shard" and annotation in _ANYTHING),
     )
+
+
+def listed_parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParameter:
+    """A parameter of a function with `batch_size`: a list or an array, unless it is a plain one."""
+    form, element = element_of(annotation)
+    described = _parameter(parameter, element if form else annotation)
+    # Arrays have NULL in their own way; those of numpy have none.
+    takes_none = form not in ("", "list", "numpy") or described.passes_null
+    passes = takes_none and form != "numpy"
+    return dataclasses.replace(described, form=form, passes_null=passes, shard=False)
+
+
+def element_of(annotation: Any) -> tuple[str, Any]:
+    """What a list or an array is handed over as, and the annotation of its elements.
+
+    Without an annotation it is a list of anything; the form of what is no list is empty.
+    """
+    annotation = _stripped(annotation)
+    if annotation in (*_ANYTHING, None) or annotation in _LISTS:
+        return "list", inspect.Parameter.empty
+    form = array_form_of(annotation)
+    if form:
+        return form, inspect.Parameter.empty
+    origin = typing.get_origin(annotation)
+    if origin in _LISTS or origin in _ITERATORS:
+        return "list", typing.get_args(annotation)[0]
+    return "", inspect.Parameter.empty
+
+
+def _awaited(annotation: Any) -> Any:
+    """What an awaitable gives."""
+    origin = typing.get_origin(_stripped(annotation))
+    return typing.get_args(_stripped(annotation))[-1] if origin in _AWAITED else annotation
+
+
+def _signed(function: Callable[..., Any]) -> Any:
+    """What has the annotations: of an object that can be called, its class's method."""
+    if inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__wrapped__"):
+        return function
+    if isinstance(function, functools.partial):
+        return function.func
+    return getattr(type(function), "__call__", function)  # noqa: B004 - it is looked into
 
 
 def _form(function: Callable[..., Any], hints: dict[str, Any]) -> str:

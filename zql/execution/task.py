@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
-from zql.execution import loader, traces
+from zql.execution import call_timeout, loader, traces
 from zql.execution.asserts import assert_failure
 from zql.execution.binding import Catch
 from zql.execution.engine import Engine, EngineError
@@ -47,7 +47,8 @@ class TaskSpec:
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
     `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
-    `shared` has the folders of shared objects by key; the stage has so many `tasks`.
+    `shared` has the folders of shared objects by key; the stage has so many `tasks`. Calls that are
+    `stuck` are not made again: they ended the workers that made them.
     """
 
     id: int
@@ -62,6 +63,7 @@ class TaskSpec:
     rejects: str = ""
     shared: Mapping[str, str] = field(default_factory=dict)
     tasks: int = 1
+    stuck: Mapping[int, frozenset[call_timeout.Span]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def run_task(
             catch=catch,
             count_input=True,
             tasks=(spec.id, spec.tasks),
+            stuck=spec.stuck,
         )
         pipeline.keep_rejects(spec.rejects)
         pipeline.task = spec.id

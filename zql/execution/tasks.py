@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
+from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
+from zql.execution.stuck import late_error, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
-from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, Scan, StageResult
-from zql.physical.plan import CallPython, Stage
+from zql.logical.plan import Scan, StageResult
+from zql.physical.plan import Stage
 from zql.storage import registry
 
 if TYPE_CHECKING:
@@ -111,22 +112,19 @@ def run_here(
     return found
 
 
-def run_in_workers(specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch) -> list[TaskResult]:
+def run_in_workers(
+    specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch, engine: Engine
+) -> list[TaskResult]:
     """Does tasks in the workers; their results in order, as far as rows are wanted.
 
-    Raises the error of the first that fails, and of one whose worker died of it.
+    Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
+    the row at which it was.
     """
-    jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in specs]
-    by_id = {spec.id: spec for spec in specs}
     found: dict[int, TaskResult] = {}
     ordered: list[TaskResult] = []
-    outcomes = pool.run(jobs)
+    outcomes = _outcomes(specs, pool, engine)
     try:
-        for outcome in outcomes:
-            if outcome.death is not None:
-                names = [f.name for f in functions_of(by_id[outcome.job.id].stage)]
-                raise death_error(outcome.death, outcome.job.place, names, pool.settings)
-            result: TaskResult = outcome.value
+        for result in outcomes:
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
@@ -139,6 +137,29 @@ def run_in_workers(specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch) ->
     finally:
         outcomes.close()  # type: ignore[attr-defined]
     return ordered
+
+
+def _outcomes(specs: Sequence[TaskSpec], pool: Pool, engine: Engine) -> Iterator[TaskResult]:
+    """The results of tasks as they come; a task whose call was stuck is done again without it."""
+    waiting = list(specs)
+    while waiting:
+        jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in waiting]
+        by_id = {spec.id: spec for spec in waiting}
+        waiting = []
+        outcomes = pool.run(jobs)
+        try:
+            for outcome in outcomes:
+                spec, death = by_id[outcome.job.id], outcome.death
+                if death is None:
+                    yield outcome.value
+                    continue
+                if death.overdue is None:
+                    names = [f.name for f in functions_of(spec.stage)]
+                    raise death_error(death, outcome.job.place, names, pool.settings)
+                waiting.append(without_stuck(spec, death, engine))
+                pool.retries += 1
+        finally:
+            outcomes.close()  # type: ignore[attr-defined]
 
 
 def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
@@ -165,6 +186,8 @@ def _enough(results: Sequence[TaskResult], limit: int | None) -> bool:
 
 def death_error(death: Death, place: str, functions: Sequence[str], settings: Settings) -> ZqlError:
     """The error for a job that killed its worker while it called functions."""
+    if death.overdue is not None:
+        return late_error(functions[0], place, death.overdue, death.notes)
     calling = f", while it called {', '.join(dict.fromkeys(functions))}" if functions else ""
     if death.memory:
         return UdfError(
@@ -179,11 +202,3 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
         notes=death.notes,
         hint="the function may crash the process, call exit, or use too much memory",
     )
-
-
-def functions_of(stage: Stage) -> Iterator[PythonFunction]:
-    """The Python functions that a stage calls."""
-    for step in stage.steps:
-        if isinstance(step, CallPython):
-            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
-            yield from (call.function for call in calls)

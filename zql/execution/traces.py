@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterable
 from types import TracebackType
 
 from zql.execution.misfit import safe_text
@@ -32,7 +33,12 @@ def told(error: BaseException) -> str:
 
 def frames(error: BaseException) -> tuple[str, ...]:
     """The user's own frames, outermost first, as Python prints them; libraries are left out."""
-    found = [f for f in _summaries(error.__traceback__) if is_users(f.filename)]
+    return shown_frames(_summaries(error.__traceback__))
+
+
+def shown_frames(summaries: Iterable[traceback.FrameSummary]) -> tuple[str, ...]:
+    """The user's own among frames, as text."""
+    found = [f for f in summaries if is_users(f.filename)]
     lines = []
     for frame in found[-_MOST_FRAMES:]:
         text = f'File "{_shown(frame.filename)}", line {frame.lineno}, in {frame.name}'

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from zql.execution import kinds
 from zql.execution.binding import AsText, Bound, CallError, Catch, Constants, bind, failed
+from zql.execution.calls_ahead import Ahead, Stuck, is_special, tried
 from zql.execution.kinds import Kind
+from zql.execution.list_calls import with_lists
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import wider
 from zql.execution.rejects import Failed
@@ -36,11 +38,12 @@ class Caller:
         *,
         catch: Catch = BaseException,
         most_rows: int = 8192,
+        stuck: Stuck | None = None,
     ) -> None:
         """Loads the functions; raises `CallError`.
 
         `catch` is what counts as a failure of the function; `most_rows` bounds the batches that
-        FLATMAP gives.
+        FLATMAP gives; calls that are `stuck` are not made, and fail.
         """
         self.calls = 0
         self.failures: list[Failed] = []
@@ -49,11 +52,17 @@ class Caller:
         self._as_text = as_text
         self._catch = catch
         self._most_rows = most_rows
-        targets = call.calls if isinstance(call, Apply) else (call,)
+        targets: list[PythonColumn | MapRows] = (
+            list(call.calls) if isinstance(call, Apply) else [call]
+        )
         self._bound = [bind(target, constants, catch) for target in targets]
         for i, target in enumerate(targets):
-            if isinstance(target, PythonColumn) and target.safe:
-                self._bound[i] = self._bound[i]._replace(call=_tried(self._bound[i].call))
+            safe = isinstance(target, PythonColumn) and target.safe
+            if is_special(target.function):
+                self._bound[i] = _with_ahead(self._bound[i], safe, stuck or {})
+            elif safe:
+                self._bound[i] = self._bound[i]._replace(call=tried(self._bound[i].call))
+        self._seen = 0
 
     def run(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batches that come of one batch. Raises `CallError`."""
@@ -63,6 +72,7 @@ class Caller:
             yield self._map(self._call, batch)
         else:
             yield from self._flat_map(self._call, batch)
+        self._seen += batch.num_rows
 
     def _apply(self, call: Apply, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -114,6 +124,11 @@ class Caller:
         parents: list[int] = []
         catching = _Catching(call.on_error)
         arguments = bound.argument_rows(batch, self._as_text)
+        if bound.ahead is not None:
+            given = list(arguments)
+            chosen = compress(given, rows)
+            _, call_made = self._ahead(bound, batch, rows, chosen, catching)
+            bound, arguments = bound._replace(call=call_made), iter(given)
         for row, (called, args) in enumerate(zip(rows, arguments, strict=True)):
             items = self._items(bound, row, args) if called else iter(())
             for item in items if call.on_error is None else catching.whole(items, row, args):
@@ -249,6 +264,8 @@ class Caller:
         arguments = iter(bound.argument_rows(batch, self._as_text))
         chosen = arguments if rows is None else iter(compress(arguments, rows))
         call = bound.call
+        if bound.ahead is not None:
+            chosen, call = self._ahead(bound, batch, rows, chosen, catching)
         found: list[Any] = []
         append = found.append
         try:
@@ -263,16 +280,37 @@ class Caller:
                 except self._catch as error:
                     at = len(found) if rows is None else _nth_true(rows, len(found))
                     failure = failed(bound.function, at, error)
+                    if bound.ahead is not None and bound.ahead.width > 1:
+                        end = len(found) + bound.ahead.width - 1
+                        failure.last = end if rows is None else _nth_true(rows, end)
                     if not catching.lets_go(failure):
                         raise failure from None
                     catching.add(at, failure, args)
                     append(None)
         finally:
-            self.calls += len(found)
+            self.calls += len(found) if bound.ahead is None else bound.ahead.calls(len(found))
         if rows is None:
             return found
         results = iter(found)
         return [next(results) if called else None for called in rows]
+
+    def _ahead(
+        self,
+        bound: Bound,
+        batch: pa.RecordBatch,
+        rows: list[bool] | None,
+        chosen: Iterator[tuple[Any, ...]],
+        catching: _Catching,
+    ) -> tuple[Iterator[tuple[Any, ...]], Callable[..., Any]]:
+        """The arguments and the function of calls that are not made one by one."""
+        if bound.ahead is None:
+            return chosen, bound.call
+        numbers: Sequence[int] = range(self._seen, self._seen + batch.num_rows)
+        if ORDINAL in batch.schema.names:
+            numbers = batch.column(ORDINAL).to_pylist()
+        if rows is not None:
+            numbers = list(compress(numbers, rows))
+        return bound.ahead.begun(chosen, numbers, catching.tolerant)
 
 
 class _Catching:
@@ -281,6 +319,11 @@ class _Catching:
     def __init__(self, policy: ErrorPolicy | None) -> None:
         self.failed: dict[int, Failed] = {}
         self._policy = policy
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether a failure may be let go."""
+        return self._policy is not None
 
     def lets_go(self, error: CallError) -> bool:
         return self._policy is not None and not error.fatal
@@ -309,16 +352,12 @@ class _Catching:
         return [self.failed[row] for row in sorted(self.failed)]
 
 
-def _tried(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as TRY calls it: None in place of an exception."""
-
-    def attempt(*args: Any) -> Any:
-        try:
-            return call(*args)
-        except Exception:  # noqa: BLE001 - TRY asks for that
-            return None
-
-    return attempt
+def _with_ahead(bound: Bound, safe: bool, stuck: Stuck) -> Bound:
+    """A call that is not simply made for each row; the exceptions of a `safe` one are NULL."""
+    function, call = bound.function, bound.call
+    if function.batch_size is not None:
+        call = with_lists(call, [argument.kind for argument in bound.arguments], bound.forms)
+    return bound._replace(ahead=Ahead(function, call, safe=safe, stuck=stuck))
 
 
 def iterator_of(found: Any) -> Iterator[Any] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from zql.execution import traces
+from zql.execution import call_timeout, traces
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
 from zql.storage import threads
@@ -46,7 +46,9 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     # What a crash says goes where the coordinator finds it, not between the lines of the screen.
     _state["crash"] = open(_crash_path(os.getpid(), folder), "w", encoding="utf-8")  # noqa: SIM115
     faulthandler.enable(_state["crash"], all_threads=False)
+    faulthandler.register(call_timeout.DUMP, _state["crash"], all_threads=True)
     note(None)
+    call_timeout.share(folder)
     import pyarrow as pa
 
     skip_pandas()
@@ -152,7 +154,7 @@ def forget(folder: str) -> None:
 
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if name.startswith(("worker-", "crash-")):
+        if name.startswith(("worker-", "crash-", "calls-")):
             os.unlink(path)
         elif name.startswith("spill-"):
             shutil.rmtree(path, ignore_errors=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
+from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
 from zql.execution.kept import KeptFile
@@ -20,7 +21,6 @@ from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
 from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
-from zql.execution.tasks import functions_of
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.logical.plan import Scan

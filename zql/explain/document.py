@@ -184,7 +184,14 @@ def _policy(policy: ErrorPolicy | None) -> Document:
 
 
 def _function(function: PythonFunction) -> Document:
-    return {"function": function.name, "volatile": function.volatile}
+    way = {
+        "async": function.is_async or None,
+        "concurrency": function.concurrency,
+        "batch_size": function.batch_size,
+        "timeout": function.timeout,
+    }
+    said = {name: value for name, value in way.items() if value is not None}
+    return {"function": function.name, "volatile": function.volatile, **said}
 
 
 def _sink(stage: Stage) -> Document:

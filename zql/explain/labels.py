@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from zql.expr import expression as ex
-from zql.expr.functions import ErrorPolicy
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.expr.sql import expression_sql
 from zql.logical import plan as lp
 from zql.tree import Node, children, map_children
@@ -162,7 +162,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         if call.shard:
             named += f", {call.shard} => the shard"
         size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
-        policy = _policy(call.on_error)
+        policy = _way(call.function) + _policy(call.on_error)
         return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
@@ -170,6 +170,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         args += [f"{k} => {expression_text(v)}" for k, v in _named(column.keywords)]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
+        guard += _way(column.function)
         guard += _policy(column.on_error)
         home = _home(column.function)
         lines.append(
@@ -197,7 +198,19 @@ def _reduce_line(call: lp.Reduce) -> str:
     key = f"({keys})" if len(call.keys) > 1 else keys or "NULL"
     order = f" order {_keys(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
-    return f"{call.kind} {_home(call.function)}({key}, rows of {given}{named}){order} -> {made}"
+    handed = f"{key}, rows of {given}{named}"
+    return f"{call.kind} {_home(call.function)}({handed}){order} -> {made}{_way(call.function)}"
+
+
+def _way(function: PythonFunction) -> str:
+    """How the calls are made, where it is not simply one after the other."""
+    words = [
+        "async" if function.is_async else "",
+        f"{function.concurrency} at a time" if function.concurrency is not None else "",
+        f"lists of {function.batch_size}" if function.batch_size is not None else "",
+        f"{function.timeout:g} s at most" if function.timeout is not None else "",
+    ]
+    return "".join(f", {word}" for word in words if word)
 
 
 def _policy(policy: ErrorPolicy | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from zql.execution.called import has_time_limit
 from zql.explain.labels import inputs, label, python_lines
 from zql.explain.notes import Note
 from zql.expr import expression as ex
@@ -67,6 +68,7 @@ def stages_text(plan: PhysicalPlan, notes: Sequence[Note]) -> str:
 
 def stage_kind(stage: Stage, here: bool = False) -> str:
     """How a stage is run. `here`: little input is worked on in this process."""
+    here = here and not has_time_limit(stage)
     workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
     if stage.source is None:
         if stage.row_local and is_sharded(stage):

@@ -16,7 +16,9 @@ class FunctionParameter(Node):
 
     `passes_null` is True when NULL reaches the function as None (no annotation, or `T | None`);
     otherwise a NULL argument gives NULL without a call. `shard` is True for one that takes the
-    shard that MAP SHARDS works on.
+    shard that MAP SHARDS works on. In a function with `batch_size` the type is that of an element,
+    and `form` how many of them are handed over: list, arrow, numpy, series, polars series; empty
+    for a parameter that has one value for all rows.
     """
 
     name: str
@@ -25,6 +27,7 @@ class FunctionParameter(Node):
     required: bool = True
     variadic: bool = False
     shard: bool = False
+    form: str = ""
 
 
 @node
@@ -40,6 +43,10 @@ class PythonFunction(Node):
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
     table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
     more, for what it is told of the task.
+
+    With `batch_size` a scalar call hands over lists of at most so many values. At most
+    `concurrency` calls are under way at a time in a process, and one may take `timeout` seconds.
+    `is_async` is True for a coroutine function or an async generator.
     """
 
     name: str
@@ -57,6 +64,10 @@ class PythonFunction(Node):
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
     context: bool = False
+    batch_size: int | None = None
+    concurrency: int | None = None
+    timeout: float | None = None
+    is_async: bool = False
 
 
 @node

@@ -582,7 +582,10 @@ class ExpressionBinder:
                 span=call.span,
                 hint="aggregate its results instead: |> EXTEND the call first, then |> AGGREGATE",
             )
+        function = self.context.limited(function)
         args, keywords = bind_arguments(self, call.args, function, call.span)
+        if function.batch_size is not None:
+            check_single_values(function, args, keywords)
         if any(isinstance(n, ex.Variable) for a in args for n in walk(a)):
             raise BindError(
                 "a Python function cannot be called inside a lambda",
@@ -918,6 +921,26 @@ def bind_arguments(
 
 
 Keywords = tuple[tuple[str, ex.Expr], ...]
+
+
+def check_single_values(
+    function: PythonFunction, args: Sequence[ex.Expr], keywords: Keywords
+) -> None:
+    """Raises `BindError` where a parameter that takes no list is given more than one value."""
+    places = dict(enumerate(function.parameters))
+    given = [(places.get(i), value) for i, value in enumerate(args)]
+    given += [(next((p for p in places.values() if p.name == k), None), v) for k, v in keywords]
+    for parameter, value in given:
+        if parameter is None or parameter.form:
+            continue
+        if any(isinstance(n, ex.Column | ex.PythonCall | ex.Subquery) for n in walk(value)):
+            raise BindError(
+                f"{function.name} has a batch_size, and its {parameter.name} takes one value for "
+                "all rows",
+                code="P461",
+                span=value.span,
+                hint=f"annotate it as a list of them: {parameter.name}: list[..]",
+            )
 
 
 _NO_VALUE = (ex.SharedObject, ex.TaskContext)

@@ -50,6 +50,7 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     function = python_function(context, op.function, op.function_span or op.span)
     shard = ""
     if op.kind == "MAP SHARDS":
+        check_takes_rows(function, op.kind, op.function_span or op.span)
         given = {a.name for a in op.args if isinstance(a, ex.NamedArgument)}
         takers = [p.name for p in function.parameters[1:] if p.shard and p.name not in given]
         shard = takers[0] if takers else ""
@@ -76,7 +77,7 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         columns,
         fields.names,
         span=op.span,
-        batch_rows=_batch_rows(op) if op.kind == "MAP BATCHES" else None,
+        batch_rows=(_batch_rows(op) or function.batch_size) if op.kind == "MAP BATCHES" else None,
         shard=shard,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
@@ -167,7 +168,23 @@ def computed(
 
 
 def python_function(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
-    """The function of that name. Raises `BindError`."""
+    """The function of that name, with the time limit of the operator. Raises `BindError`."""
+    return context.limited(_named(context, name, span))
+
+
+def check_takes_rows(function: PythonFunction, kind: str, span: Span | None) -> None:
+    """Raises `BindError` for a function with `batch_size`, which takes lists of values."""
+    if function.batch_size is not None:
+        raise BindError(
+            f"{function.name} has a batch_size: it takes lists of values, and {kind} hands over "
+            "records",
+            code="P460",
+            span=span,
+            hint="call it in an expression, in |> EXTEND say, or in MAP BATCHES",
+        )
+
+
+def _named(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
     modules = context.declarations.modules
     if len(name) == 1:
         function = context.declarations.functions.get(name[0])
@@ -207,6 +224,8 @@ def result_fields(context: Context, op: ast.MapRows | ast.Reduce, handed: Handed
             return Schema((Field("value", UNKNOWN),))
         function = probed
     if function.fields is None:
+        if function.batch_size is not None and function.returns:
+            return Schema((Field("value", function.returns),))
         if handed.kind in _OF_VALUES and function.returns.endswith("[]"):
             return Schema((Field("value", function.returns.removesuffix("[]")),))
         hint = "return a dict"

@@ -1,23 +1,23 @@
 """Hints: `@{name = value}` behind an operator's word, checked when it is bound.
 
-They never change results, and only MAP BATCHES goes by one yet, its `batch_size`; but a slip in one
-is an error, so that it is not found out by waiting. Hints of other engines (`engine.name`) are
-theirs.
+They never change results. MAP BATCHES goes by its `batch_size`, operators that call Python by their
+`timeout`, which is that of a call; but a slip in any of them is an error, so that it is not found
+out by waiting. Hints of other engines (`engine.name`) are theirs.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
 
 from zql.errors import BindError, UsageError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical.context import Context
-from zql.settings_text import parse_bytes
+from zql.settings_text import parse_bytes, parse_seconds
 from zql.syntax import ast
 
 STRATEGIES = ("broadcast", "hash", "merge")
-_DURATION = re.compile(r"\s*\d+(?:\.\d+)?\s*(?:ms|s|m|h|d)\s*\Z")
 
 
 def check_hints(context: Context, op: ast.PipeOperator) -> None:
@@ -26,6 +26,15 @@ def check_hints(context: Context, op: ast.PipeOperator) -> None:
     for hint in op.hints:
         if "." not in hint.name:
             context.attempt(lambda h=hint: _check(h, op, seen))  # type: ignore[misc]
+
+
+def call_timeout(op: ast.PipeOperator) -> float | None:
+    """The seconds that a call of Python in an operator may take; None when it does not say."""
+    for hint in op.hints:
+        if hint.name.lower() == "timeout" and isinstance(hint.value, ex.Literal):
+            with suppress(UsageError):
+                return parse_seconds(hint.value.value)
+    return None
 
 
 def _check(hint: ast.Option, op: ast.PipeOperator, seen: set[str]) -> None:
@@ -84,7 +93,10 @@ def _is_size(value: object) -> bool:
 
 
 def _is_duration(value: object) -> bool:
-    return bool(_DURATION.match(value)) if isinstance(value, str) else _is_number(value)
+    try:
+        return isinstance(value, str | int | float | Decimal) and parse_seconds(value) > 0  # type: ignore[arg-type]
+    except UsageError:
+        return False
 
 
 HINTS: dict[str, tuple[Callable[[object], bool], str]] = {

@@ -16,6 +16,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
     Handed,
+    check_takes_rows,
     computed,
     map_many,
     python_function,
@@ -287,6 +288,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     if op.kind in ("MAP BATCHES", "MAP SHARDS"):
         return map_many(context, scope, op, outer)
     function = python_function(context, op.function, op.function_span or op.span)
+    check_takes_rows(function, op.kind, op.function_span or op.span)
     binder = ExpressionBinder(context, (scope, *outer), row_by_row=op.kind)
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
     policy = context.policy

@@ -17,6 +17,7 @@ from zql.logical.bind_function_of_rows import (
     Record,
     arguments_of_many,
     check_no_policy,
+    check_takes_rows,
     computed,
     python_function,
     result_fields,
@@ -36,6 +37,9 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     check_no_policy(op, "REDUCE")
     function = python_function(context, op.function, op.function_span or op.span)
     combine = python_function(context, op.combine, op.span) if op.combine else None
+    for each in (function, combine):
+        if each is not None:
+            check_takes_rows(each, "REDUCE", op.function_span or op.span)
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)
     _check_combine(op, combine, args)
     told: Keywords = ()

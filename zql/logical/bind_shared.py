@@ -37,6 +37,13 @@ def shared_object(context: Context, statement: ast.DeclareShared) -> ex.SharedOb
             span=call.name_span or call.span,
             hint="let another function make it, without the parameter ctx",
         )
+    if factory.is_async:
+        raise BindError(
+            f"{factory.name} is async, and a shared object is made by a plain function",
+            code="T341",
+            span=call.name_span or call.span,
+            hint="asyncio.run(..) in a plain function calls it",
+        )
     binder = ExpressionBinder(context, (Scope(Values((), ()), ()),))
     bind_arguments(binder, call.args, factory, call.span)
     args = tuple(_value(context, a) for a in call.args if not isinstance(a, ex.NamedArgument))

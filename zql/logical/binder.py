@@ -17,7 +17,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
-from zql.logical.bind_hints import check_hints
+from zql.logical.bind_hints import call_timeout, check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
@@ -264,9 +264,9 @@ class _Binder:
         return replace(scope, visible=scope.visible + new)
 
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
-        """One operator over its input, with its ON ERROR. Raises `BindError`."""
+        """One operator over its input, with its ON ERROR and `timeout`. Raises `BindError`."""
         policy = error_policy(self.context, scope, op)
-        with self.context.policed(policy):
+        with self.context.policed(policy, call_timeout(op)):
             after = self.bound(scope, op, outer)
         if policy is not None:
             check_policy(self.context, after, op, policy)

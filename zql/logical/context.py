@@ -145,6 +145,7 @@ class Context:
     checks: int = 0
     policies: int = 0
     policy: ErrorPolicy | None = None
+    timeout: float | None = None
     """What ON ERROR says of the Python calls of the operator that is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
@@ -211,13 +212,21 @@ class Context:
             self.frame = before
 
     @contextmanager
-    def policed(self, policy: ErrorPolicy | None) -> Iterator[None]:
-        """Python calls that are bound in it have this policy; afterwards the one from before."""
+    def policed(self, policy: ErrorPolicy | None, timeout: float | None = None) -> Iterator[None]:
+        """Python calls that are bound in it have this policy and this limit in seconds.
+
+        Afterwards they have those from before.
+        """
         before, self.policy = self.policy, policy
+        limit, self.timeout = self.timeout, timeout
         try:
             yield
         finally:
-            self.policy = before
+            self.policy, self.timeout = before, limit
+
+    def limited(self, function: PythonFunction) -> PythonFunction:
+        """A function with the time limit of the operator, which wins over its own."""
+        return function if self.timeout is None else replace(function, timeout=self.timeout)
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""

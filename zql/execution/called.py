@@ -1,0 +1,27 @@
+"""The Python functions that a stage calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zql.expr.functions import PythonFunction
+from zql.logical.plan import Apply, PythonOperator
+from zql.physical.plan import CallPython, Stage
+
+
+def functions_of(stage: Stage) -> Iterator[PythonFunction]:
+    """The functions that a stage calls."""
+    for step in stage.steps:
+        if isinstance(step, CallPython):
+            yield from functions_in(step.call)
+
+
+def functions_in(call: PythonOperator) -> tuple[PythonFunction, ...]:
+    """The functions that a step calls."""
+    calls = call.calls if isinstance(call, Apply) else (call,)
+    return tuple(each.function for each in calls)
+
+
+def has_time_limit(stage: Stage) -> bool:
+    """Whether a call in it may not take any time: then only a worker, which can be ended, does."""
+    return any(function.timeout is not None for function in functions_of(stage))
