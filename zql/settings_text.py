@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
 from typing import Any
 
 from zql.errors import UsageError
@@ -33,6 +35,9 @@ MEANINGS = {
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
 
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""The units of a time."""
+_TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|[smhd]|)\s*\Z", re.IGNORECASE)
 
 MOST_PROCESSES = 1024
 """Workers, and threads, at most: more is a slip of the keys."""
@@ -52,6 +57,24 @@ def parse_bytes(value: int | str) -> int:
     if size <= 0:
         raise UsageError(f'"{value}" is no size', code="U607", hint="write it as 4GB or 512MiB")
     return size
+
+
+def parse_seconds(value: float | str) -> float:
+    """Seconds of a time: a number of them, or `10s`, `2m`, `500ms`. Raises `UsageError`."""
+    seconds = 0.0
+    if isinstance(value, str):
+        found = _TIME.match(value)
+        if found:
+            number, unit = found.groups()
+            seconds = float(number) * SECONDS[unit.lower() or "s"]
+    elif not isinstance(value, bool):
+        with suppress(TypeError, ValueError, OverflowError):
+            seconds = float(value)
+    if not 0 < seconds < math.inf:
+        raise UsageError(
+            f"{value!r} is no time", code="U607", hint="write a number of seconds, '10s' or '500ms'"
+        )
+    return seconds
 
 
 def setting_value(name: str, value: Any) -> Any:

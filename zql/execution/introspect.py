@@ -14,7 +14,7 @@ from typing import Any
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
-from zql.execution.decorator import UdfOptions, options_of
+from zql.execution.decorator import options_of, with_options
 from zql.execution.signature import described
 from zql.expr.functions import PythonFunction
 
@@ -52,16 +52,15 @@ def module_functions(
 def python_function(
     function: Callable[..., Any],
     name: str | None = None,
-    *,
-    returns: Any = None,
-    volatile: bool | None = None,
+    **options: Any,
 ) -> PythonFunction:
     """A function of the caller's process, pickled for workers. Raises `BindError` if that fails.
 
-    `returns` and `volatile` are those of `@zql.udf`, and win over it.
+    The options are those of `@zql.udf`, and win over it. Raises `UsageError` for others.
     """
     from zql.execution.pool import pickled
 
+    told = with_options(options_of(function), options)
     shown = name or str(getattr(function, "__name__", type(function).__name__))
     try:
         blob = pickled(function)
@@ -73,15 +72,7 @@ def python_function(
         ) from None
     digest = hashlib.sha256(_source(function) or blob).hexdigest()[:32]
     named = PythonFunction(shown, shown, blob=blob, digest=digest)
-    options = options_of(function)
-    return described(
-        function,
-        named,
-        UdfOptions(
-            options.returns if returns is None else returns,
-            options.volatile if volatile is None else volatile,
-        ),
-    )
+    return described(function, named, told)
 
 
 def _source(function: Callable[..., Any]) -> bytes | None:

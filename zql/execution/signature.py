@@ -73,7 +73,18 @@ def described(
         reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
         form=_form(function, hints),
         context=_takes_context(function, hints),
+        batch_size=options.batch_size,
+        concurrency=options.concurrency,
+        timeout=options.seconds,
+        is_async=is_async(function),
     )
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calls give a coroutine or an async generator; of an object, those of its class."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - it is looked into, not called
+    made = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(of(function) or of(call) for of in made)
 
 
 def fields_of(kind: Kind | None) -> Schema | None:

@@ -40,6 +40,10 @@ class PythonFunction(Node):
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
     table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
     more, for what it is told of the task.
+
+    With `batch_size` a scalar call hands over lists of at most so many values. At most
+    `concurrency` calls are under way at a time in a process, and one may take `timeout` seconds.
+    `is_async` is True for a coroutine function or an async generator.
     """
 
     name: str
@@ -57,6 +61,10 @@ class PythonFunction(Node):
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
     context: bool = False
+    batch_size: int | None = None
+    concurrency: int | None = None
+    timeout: float | None = None
+    is_async: bool = False
 
 
 @node

@@ -7,17 +7,16 @@ theirs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from zql.errors import BindError, UsageError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.logical.context import Context
-from zql.settings_text import parse_bytes
+from zql.settings_text import parse_bytes, parse_seconds
 from zql.syntax import ast
 
 STRATEGIES = ("broadcast", "hash", "merge")
-_DURATION = re.compile(r"\s*\d+(?:\.\d+)?\s*(?:ms|s|m|h|d)\s*\Z")
 
 
 def check_hints(context: Context, op: ast.PipeOperator) -> None:
@@ -84,7 +83,10 @@ def _is_size(value: object) -> bool:
 
 
 def _is_duration(value: object) -> bool:
-    return bool(_DURATION.match(value)) if isinstance(value, str) else _is_number(value)
+    try:
+        return isinstance(value, str | int | float | Decimal) and parse_seconds(value) > 0  # type: ignore[arg-type]
+    except UsageError:
+        return False
 
 
 HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
