@@ -315,12 +315,6 @@ def _planned(place: Place) -> ParseError | None:
             "write IMPORT PYTHON 'file.py' AS m, or IMPORT MODULE 'file.zql' AS m",
             label=place.expected.text(),
         )
-    if word == "LANGUAGE":
-        return place.error(
-            "S113",
-            "CREATE TEMP FUNCTION .. LANGUAGE is not supported yet",
-            "IMPORT PYTHON 'file.py' AS m has functions",
-        )
     return None
 
 
