@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, worker
 from zql.execution.arguments import to_python
+from zql.execution.binding import load_verb
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
-from zql.execution.shared import Stored, objects_of
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, loaded, with_shared
+from zql.execution.shared import Objects, Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
@@ -81,10 +82,12 @@ class Probe:
                     way=self._way,
                     record=tuple(zip(self._record, types, strict=False)),
                     path=next(_paths(run.plan), None),
+                    search=loader.searched(),
                 )
             except EngineError as error:
                 raise explained(error, last) from None
             objects = [o for _, shared in self._shared for o in objects_of(shared)]
+            objects += objects_of(self._function)
             if pool is None:
                 seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
             else:
@@ -166,20 +169,21 @@ def _observer(calls: Calls) -> Callable[..., Seen]:
     return observe_many
 
 
-def observe(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = None) -> Seen:
+def observe(_engine: Engine, calls: Calls, objects: Objects | None = None) -> Seen:
     """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
     function = calls.function
     strict = [not p.passes_null for p in function.parameters]
+    objects = Stored(calls.folders) if objects is None else objects
     try:
-        call = loader.load(function)
+        call = loaded(calls, objects)
     except BaseException as error:  # noqa: BLE001 - user code
-        return failed_call(0, error, "R713", "cannot be loaded:")
+        return failed_call(0, error, "R713", load_verb(function))
     kind, iterates = NULL, False
     values: list[Any] = []
     for row, given in enumerate(calls.rows):
         worker.note_detail(row)
         try:
-            arguments, extra = with_shared(calls, given, objects or Stored(calls.folders))
+            arguments, extra = with_shared(calls, given, objects)
         except UdfError as error:
             return Seen(code=error.code, message=error.message, notes=error.notes)
         if any(s and a is None for s, a in zip(strict, arguments, strict=False)):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zql.execution import traces
+from zql.execution import loader, traces
 from zql.execution.context import Context
+from zql.execution.shared import Objects
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -22,7 +23,7 @@ class Calls:
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
     `record` has the names and types of the columns, when the first argument is a record. `path` is
-    the first file that is read, if there is one.
+    the first file that is read, if there is one; `search` are folders for imports of user code.
     """
 
     function: PythonFunction
@@ -34,6 +35,7 @@ class Calls:
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
     path: str | None = None
+    search: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Seen:
     code: str = ""
     message: str = ""
     notes: tuple[str, ...] = ()
+
+
+def loaded(calls: Calls, objects: Objects) -> Callable[..., Any]:
+    """The function that is called. Raises whatever the user's code raises."""
+    for folder in calls.search:
+        loader.search(folder)
+    return objects.instances.load(calls.function, objects)
 
 
 def with_shared(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
+from zql.execution.pipeline import functions_in
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
@@ -18,12 +19,13 @@ from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, Scan, StageResult
+from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import CallPython, Stage
 from zql.storage import registry
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
+    from zql.execution.shared import Objects
 
 
 def inputs_of(
@@ -90,7 +92,7 @@ def specs(
 
 
 def run_here(
-    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Mapping[str, Any]
+    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Objects
 ) -> list[TaskResult]:
     """Does tasks in this process, one after the other, until enough rows are there.
 
@@ -185,5 +187,4 @@ def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The Python functions that a stage calls."""
     for step in stage.steps:
         if isinstance(step, CallPython):
-            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
-            yield from (call.function for call in calls)
+            yield from functions_in(step.call)

@@ -45,7 +45,7 @@ class FunctionActions(OperatorActions):
         return ast.FunctionParameter(name, "ANY", default, span=span)
 
     def python_clauses(
-        self, span: Span, first: Clause, others: tuple[Clause, ...]
+        self, _: Span, first: Clause, others: tuple[Clause, ...]
     ) -> tuple[Clause, ...]:
         return (first, *others)
 
@@ -58,7 +58,7 @@ class FunctionActions(OperatorActions):
                 f"there are no functions in {name.text}",
                 code="S113",
                 span=name.span or span,
-                hint="LANGUAGE python; a SQL function is CREATE TEMP FUNCTION f(..) AS (expression)",
+                hint="write LANGUAGE python, or a SQL expression: AS (..)",
             )
         return Clause("LANGUAGE", span)
 
