@@ -33,7 +33,7 @@ def declared_function(wanted: DeclaredFunction, base_dir: str | None) -> PythonF
     told = {"returns": wanted.returns, "volatile": wanted.volatile, "init": wanted.init}
     options = with_options(options_of(value), {**told, **wanted.calls})
     described = described_call(value, named, options, wanted.shared)
-    check_needs(described)
+    check_needs(described, "OPTIONS (init = {{{}: ..}})")
     return described
 
 

@@ -83,14 +83,14 @@ def python_function(
     return found
 
 
-def check_needs(function: PythonFunction) -> None:
-    """Raises `BindError` for a class that lacks arguments."""
+def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> None:
+    """Raises `BindError` for a class that lacks arguments; the hint is about the first of them."""
     if function.needs:
         lacks = ", ".join(function.needs)
         raise BindError(
             f"{function.name} is a class, and is made with {lacks}",
             code="P448",
-            hint=f"init gives what it is made with: init={{'{function.needs[0]}': ..}}",
+            hint=f"say it: {hint.format(function.needs[0])}",
         )
 
 

@@ -57,6 +57,18 @@ def bind_python_function(
     return _declared(context, binder, statement, function)
 
 
+_PLACES = {
+    "N203": ("entry_point", "library"),
+    "N206": ("init",),
+    "N240": ("library",),
+    "N241": ("library",),
+    "P441": ("init",),
+    "P447": ("init",),
+    "P448": ("init", "entry_point", "library"),
+}
+"""By the code of an error the options that it may be about."""
+
+
 def _found(
     context: Context,
     statement: ast.CreatePythonFunction,
@@ -64,8 +76,6 @@ def _found(
     options: Options,
 ) -> PythonFunction:
     """The function as Python has it. Raises `BindError` at its place in the script."""
-    spans = [options.spans.get(name) for name in ("init", "entry_point", "library")]
-    place = next((s for s in spans if s is not None), None) or statement.name.span
     try:
         return context.catalog.declared_function(wanted)
     except SourceProblem as problem:
@@ -76,6 +86,8 @@ def _found(
             notes=problem.notes,
         ) from None
     except BindError as error:
+        spans = [options.spans.get(name) for name in _PLACES.get(error.code, ())]
+        place = next((s for s in spans if s is not None), statement.name.span)
         error.span = error.span or place
         raise
 
