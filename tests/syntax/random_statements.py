@@ -258,8 +258,8 @@ class StatementMaker(Maker):
 
     def statement(self, depth):
         kind = self.pick(
-            ["query", "query", "pipes", "view", "table", "function", "table function", "python", "declare",
-             "import", "set", "explain", "describe", "show", "assert"]
+            ["query", "query", "pipes", "view", "table", "function", "table function", "python",
+             "declare", "import", "set", "explain", "describe", "show", "assert"]
         )  # fmt: skip
         if kind == "query":
             return ast.QueryStatement(self.full_query(depth))

@@ -90,7 +90,7 @@ def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> No
         raise BindError(
             f"{function.name} is a class, and is made with {lacks}",
             code="P448",
-            hint=f"say it: {hint.format(function.needs[0])}",
+            hint=f"give it: {hint.format(function.needs[0])}",
         )
 
 

@@ -98,7 +98,8 @@ class Probe:
                 if "{}" in place:
                     found = _place(native, run.plan, seen.row, seen.last)
                     place = place.replace("{}", found)
-                message = f"{self._function.name} on {place} {seen.message}"
+                where = "" if seen.code == "R713" else f" on {place}"  # there was no call yet
+                message = f"{self._function.name}{where} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
             raise BindError(

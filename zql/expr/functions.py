@@ -28,7 +28,7 @@ class FunctionParameter(Node):
     shard: bool = False
     annotated: bool = False
     keyword_only: bool = False
-    default: Expr | None = None
+    default: Expr | None = field(default=None, compare=False, repr=False)
 
 
 @node
