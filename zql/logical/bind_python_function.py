@@ -19,6 +19,7 @@ from zql.logical.python_options import Options, read_options
 from zql.logical.scope import Scope
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import walk
 
 ANY = "ANY"
 """The type of a parameter that takes values of every type, and shared objects."""
@@ -194,6 +195,12 @@ def _parameter(
     default = None
     if parameter.default is not None:
         value = binder.bind(parameter.default)
+        if any(isinstance(n, ex.Subquery | ex.PythonCall) for n in walk(value)):
+            raise BindError(
+                f"the DEFAULT of {name} is a value: no query and no Python function stands in it",
+                code="P409",
+                span=parameter.default.span,
+            )
         (have,) = binder.types((value,))
         default = (
             ex.Cast(value, have, span=value.span)

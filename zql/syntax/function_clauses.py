@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from zql.errors import ParseError
 from zql.expr import expression as ex
@@ -52,15 +52,16 @@ class FunctionActions(OperatorActions):
     def clause_returns(self, span: Span, type: str) -> Clause:
         return Clause("RETURNS", span, type)
 
-    def clause_language(self, span: Span, name: ast.Identifier) -> Clause:
-        if name.text.upper() != "PYTHON":
-            raise ParseError(
-                f"there are no functions in {name.text}",
-                code="S113",
-                span=name.span or span,
-                hint="write LANGUAGE python, or a SQL expression: AS (..)",
-            )
+    def clause_language(self, span: Span) -> Clause:
         return Clause("LANGUAGE", span)
+
+    def clause_other_language(self, _: Span, token: Token) -> NoReturn:
+        raise ParseError(
+            f"there are no functions in {token.text}",
+            code="S113",
+            span=token.span,
+            hint="write LANGUAGE python, or a SQL expression: AS (..)",
+        )
 
     def clause_immutable(self, span: Span) -> Clause:
         return Clause("IMMUTABLE", span)
