@@ -8,7 +8,7 @@ from typing import Any
 
 from zql.errors import BindError
 from zql.logical.bind_shared import shared_object
-from zql.logical.binder import bind, check_declaration
+from zql.logical.binder import bind, check_declaration, declared_function
 from zql.logical.catalog import Catalog
 from zql.logical.constants import constant_value
 from zql.logical.context import Context, Declarations
@@ -57,6 +57,8 @@ class Declaring:
                 self.create_view(statement)
             case ast.CreateFunction():
                 self.create_function(statement, declarations.sql_functions)
+            case ast.CreatePythonFunction():
+                self.create_python_function(statement)
             case ast.CreateTableFunction():
                 self.create_function(statement, declarations.table_functions)
             case ast.ImportPython() | ast.ImportScript():
@@ -98,8 +100,7 @@ class Declaring:
         name = statement.name.text
         before = dict(functions)
         if statement.replace:
-            for other in [n for n in functions if n.casefold() == name.casefold()]:
-                del functions[other]
+            _forget(functions, name)
         functions.setdefault(name, statement)
         try:
             found = check_declaration(statement, self.catalog, self.declarations)
@@ -108,6 +109,17 @@ class Declaring:
             functions.clear()
             functions.update(before)
             raise
+
+        if isinstance(statement, ast.CreateFunction):
+            _forget(self.declarations.functions, name)
+
+    def create_python_function(self, statement: ast.CreatePythonFunction) -> None:
+        """A Python function: it takes the place of one of its name, if that is to be replaced."""
+        function = declared_function(statement, self.catalog, self.declarations)
+        name = statement.name.text
+        _forget(self.declarations.functions, name)
+        _forget(self.declarations.sql_functions, name)
+        self.declarations.functions[name] = function
 
     def take_in(self, statement: Import, context: Context) -> None:
         """IMPORT: the alias is free among the imports of this text."""
@@ -132,6 +144,12 @@ class Declaring:
         declarations.scripts.pop(alias, None)
 
 
+def _forget(functions: dict[str, Any], name: str) -> None:
+    """Removes what has a name in any case."""
+    for other in [n for n in functions if n.casefold() == name.casefold()]:
+        del functions[other]
+
+
 def alias_of(statement: Import) -> str:
     """The name that an import gives its module."""
     if statement.alias:
@@ -152,6 +170,7 @@ def declared_name(statement: ast.Statement) -> str | None:
             | ast.CreateView()
             | ast.CreateTable()
             | ast.CreateFunction()
+            | ast.CreatePythonFunction()
             | ast.CreateTableFunction()
         ):
             return statement.name.text

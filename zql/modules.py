@@ -24,6 +24,7 @@ _DECLARES = (
     ast.DeclareShared,
     ast.CreateView,
     ast.CreateFunction,
+    ast.CreatePythonFunction,
     ast.CreateTableFunction,
     ast.ImportPython,
     ast.ImportScript,

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from zql.execution import loader
 from zql.execution.binding import CallError
 from zql.execution.engine import Engine
 from zql.execution.introspect import module_functions
@@ -70,6 +71,9 @@ def engine():
 
 def constants(expr):
     return expr.value, parse(expr.type or "BIGINT")
+
+
+constants.load = loader.load
 
 
 def no_text(*_):

@@ -38,7 +38,7 @@ class Way:
 
     def shows(self, script: str) -> bool:
         """Whether it differs from the first way: steps and pools are there where Python is."""
-        native = "IMPORT PYTHON" not in script
+        native = "IMPORT PYTHON" not in script and "LANGUAGE python" not in script
         return not (native and (self.pooled or self.disabled == {"fuse_steps"}))
 
 

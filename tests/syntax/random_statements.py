@@ -258,8 +258,8 @@ class StatementMaker(Maker):
 
     def statement(self, depth):
         kind = self.pick(
-            ["query", "query", "pipes", "view", "table", "function", "table function", "declare",
-             "import", "set", "explain", "describe", "show", "assert"]
+            ["query", "query", "pipes", "view", "table", "function", "table function", "python",
+             "declare", "import", "set", "explain", "describe", "show", "assert"]
         )  # fmt: skip
         if kind == "query":
             return ast.QueryStatement(self.full_query(depth))
@@ -271,10 +271,24 @@ class StatementMaker(Maker):
         if kind == "function":
             parts = (self.e(), self.pick([None, *TYPES]), self.flag())
             return ast.CreateFunction(self.identifier(), self.parameters(), *parts)
+        if kind == "python":
+            return self.python_function()
         if kind == "table function":
             parts = (self.parameters(), self.full_query(depth), self.flag())
             return ast.CreateTableFunction(self.identifier(), *parts)
         return self.small_statement(kind, depth)
+
+    def python_function(self):
+        returns, volatility = self.pick([None, *TYPES]), self.pick(["", "IMMUTABLE", "VOLATILE"])
+        options = self.options() if self.flag() else ()
+        source = self.pick(["def f(x):\n    return x\n", "$", "$$", "a $", "$1$ $$ $source1$", ""])
+        parameters = self.parameters()
+        if self.flag():
+            parameters += (ast.FunctionParameter(self.identifier(), "ANY", self.maybe(self.e)),)
+        return ast.CreatePythonFunction(
+            self.identifier(), parameters, returns, volatility, self.flag(), options,
+            self.maybe(lambda: source), self.flag(),
+        )  # fmt: skip
 
     def small_statement(self, kind, depth):
         if kind == "declare":

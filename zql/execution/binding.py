@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from zql.execution import kinds, loader, traces
+from zql.execution import kinds, traces
 from zql.execution.arguments import to_python
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit
@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
-Constants = Callable[[Expr], tuple[Any, Kind]]
-"""The value of a constant argument as a one-row Arrow array, and its kind."""
+
+class Constants(Protocol):
+    """What is the same for all calls of a task."""
+
+    def __call__(self, expr: Expr, /) -> tuple[Any, Kind]:
+        """The value of a constant argument, and its type."""
+
+    def load(self, function: PythonFunction, /) -> Callable[..., Any]:
+        """The function itself. Raises whatever the user's module raises."""
+
 
 AsText = Callable[["pa.RecordBatch", str, Kind], "pa.Array"]
 """A column of a batch in its wire type, when Arrow's own type says nothing to Python."""
@@ -158,14 +166,24 @@ def _is_plain(type_: pa.DataType) -> bool:
     return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
 
 
+def loaded(function: PythonFunction, constants: Constants, catch: Catch) -> Callable[..., Any]:
+    """The function itself. Raises `CallError`."""
+    try:
+        return constants.load(function)
+    except catch as error:
+        message = f"{load_verb(function)} {traces.told(error)}"
+        raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
+
+
+def load_verb(function: PythonFunction) -> str:
+    """The words for what could not be done, when a function cannot be loaded."""
+    return "cannot be built:" if function.built else "cannot be loaded:"
+
+
 def bind(target: PythonColumn | MapRows | Reduce, constants: Constants, catch: Catch) -> Bound:
     """Loads the function and evaluates the constant arguments. Raises `CallError`."""
     function = target.function
-    try:
-        call = loader.load(function)
-    except catch as error:
-        message = f"cannot be loaded: {traces.told(error)}"
-        raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
+    call = loaded(function, constants, catch)
     if isinstance(target, PythonColumn) and function.iterates and not function.is_async:
         call = _listed(call)
     record: tuple[str, ...] = ()

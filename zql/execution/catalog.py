@@ -16,6 +16,7 @@ from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical import plan as lp
 from zql.logical.catalog import (
     IN_EXPRESSION,
+    DeclaredFunction,
     FileTable,
     FunctionFacts,
     ObjectTable,
@@ -166,6 +167,16 @@ class EngineCatalog:
         from zql.execution.introspect import module_functions
 
         return module_functions(target, is_path=is_path, base_dir=self._base_dir)
+
+    def declared_function(self, wanted: DeclaredFunction) -> PythonFunction:
+        from zql.execution.declared_functions import declared_function
+
+        return declared_function(wanted, self._base_dir)
+
+    def missing_package(self, packages: Sequence[str]) -> str | None:
+        from zql.execution.declared_functions import missing_package
+
+        return missing_package(packages)
 
     # ---- functions and types ---------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ MOST_CONCURRENT = 10_000
 class UdfOptions:
     """What the decorator was told; `returns` is a DuckDB type or a Python annotation.
 
-    `timeout` is in seconds, or a text such as `10s`. Raises `UsageError` for values that cannot be.
+    `timeout` is in seconds, or a text such as `10s`; `init` are the arguments that an object of a
+    class is made with. Raises `UsageError` for values that cannot be.
     """
 
     returns: Any = None
@@ -28,6 +29,7 @@ class UdfOptions:
     batch_size: int | None = None
     concurrency: int | None = None
     timeout: float | str | None = None
+    init: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "concurrency"):
@@ -57,6 +59,7 @@ def udf(
     batch_size: int | None = None,
     concurrency: int | None = None,
     timeout: float | str | None = None,
+    init: Mapping[str, Any] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -67,8 +70,9 @@ def udf(function: Any = None, /, **options: Any) -> Any:
     annotation. A `volatile` function may give another result for the same arguments: its calls are
     never shared, moved or dropped. With `batch_size` a scalar function takes and gives lists of at
     most so many values. `concurrency` is how many calls may be under way at a time in a process,
-    `timeout` how long one may take: seconds, or a text such as `10s`, `2m`, `500ms`. Raises
-    `UsageError` for values that cannot be.
+    `timeout` how long one may take: seconds, or a text such as `10s`, `2m`, `500ms`. A class with
+    `__call__` is made once in each process, of the arguments `init`. Raises `UsageError` for values
+    that cannot be.
     """
     told = with_options(UdfOptions(), options)
 
@@ -80,8 +84,13 @@ def udf(function: Any = None, /, **options: Any) -> Any:
 
 
 def options_of(function: Any) -> UdfOptions:
-    """What the decorator said of a function; the defaults when it has none."""
-    found = getattr(function, MARK, None)
+    """What the decorator said of a function; the defaults when it has none.
+
+    What it said of a class is not meant for those derived from it.
+    """
+    found = (
+        vars(function).get(MARK) if isinstance(function, type) else getattr(function, MARK, None)
+    )
     return found if isinstance(found, UdfOptions) else UdfOptions()
 
 

@@ -27,7 +27,8 @@ def fingerprint(plan: Node, version: str) -> str:
 def _add(value: Any, found: Any) -> None:
     if isinstance(value, PythonFunction) and value.digest:
         # Where the source lies does not matter, and a pickle differs from process to process.
-        told = (value.batch_size, value.timeout)
+        made = (value.init, value.init_shared) if value.built else ()
+        told = (value.batch_size, value.timeout, *made)
         value = (value.qualname, value.digest, value.returns, value.fields, value.volatile, told)
     if isinstance(value, WriteFiles):
         # The folder, and how to treat what is there already, are no part of what is written.

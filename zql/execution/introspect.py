@@ -14,8 +14,8 @@ from typing import Any
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
+from zql.execution.classes import described_call, is_callable_class
 from zql.execution.decorator import options_of, with_options
-from zql.execution.signature import described
 from zql.expr.functions import PythonFunction
 
 
@@ -27,26 +27,32 @@ def module_functions(
     A path is relative to `base_dir`, the script's folder (the current one when None), where
     modules are looked for last.
     Public is what `__all__` lists, else every function defined there whose name has no leading
-    underscore. Raises `BindError` with the user's frames when the import fails.
+    underscore; a class whose objects can be called is a function. Raises `BindError` with the
+    user's frames when the import fails.
     """
+    module, base = imported(target, is_path, base_dir)
+    alias = os.path.splitext(os.path.basename(base.path))[0] if is_path else target
+    return {
+        name: described_call(
+            function, replace(base, name=f"{alias}.{name}", qualname=name), options_of(function)
+        )
+        for name, function in public(module).items()
+    }
+
+
+def imported(target: str, is_path: bool, base_dir: str | None) -> tuple[ModuleType, PythonFunction]:
+    """A Python file or an importable module, and a function of it without a name."""
     base_dir = os.path.abspath(base_dir or ".")
     if is_path:
         path = os.path.normpath(os.path.join(base_dir, os.path.expanduser(target)))
         _check_file(target, path)
         module = _imported(target, lambda: loader.import_file(path))
-        base = PythonFunction("", "", path=path, digest=loader.digest(path))
-        alias = os.path.splitext(os.path.basename(path))[0]
-    else:
-        loader.search(base_dir)
-        module = _imported(target, lambda: _import_module(target))
-        file = getattr(module, "__file__", None)
-        digest = loader.digest(file) if file and file.endswith(".py") else ""
-        base = PythonFunction("", "", module=target, digest=digest)
-        alias = target
-    return {
-        name: described(function, replace(base, name=f"{alias}.{name}", qualname=name))
-        for name, function in _public(module).items()
-    }
+        return module, PythonFunction("", "", path=path, digest=loader.digest(path))
+    loader.search(base_dir)
+    module = _imported(target, lambda: _import_module(target))
+    file = getattr(module, "__file__", None)
+    digest = loader.digest(file) if file and file.endswith(".py") else ""
+    return module, PythonFunction("", "", module=target, digest=digest)
 
 
 def python_function(
@@ -72,12 +78,26 @@ def python_function(
         ) from None
     digest = hashlib.sha256(_source(function) or blob).hexdigest()[:32]
     named = PythonFunction(shown, shown, blob=blob, digest=digest)
-    return described(function, named, told)
+    found = described_call(function, named, told)
+    check_needs(found)
+    return found
+
+
+def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> None:
+    """Raises `BindError` for a class that lacks arguments; the hint is about the first of them."""
+    if function.needs:
+        lacks = ", ".join(function.needs)
+        raise BindError(
+            f"{function.name} is a class, and is made with {lacks}",
+            code="P448",
+            hint=f"give it: {hint.format(function.needs[0])}",
+        )
 
 
 def _source(function: Callable[..., Any]) -> bytes | None:
     """The function's text, unless what it does depends on variables around it."""
-    if getattr(function, "__closure__", None):
+    methods = vars(function).values() if inspect.isclass(function) else (function,)
+    if any(getattr(method, "__closure__", None) for method in methods):
         return None
     try:
         return inspect.getsource(function).encode()
@@ -117,7 +137,8 @@ def _imported(target: str, load: Callable[[], ModuleType]) -> ModuleType:
         ) from None
 
 
-def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
+def public(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """The functions that a module has for others, by name."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         found = ((str(name), getattr(module, str(name), None)) for name in listed)
@@ -132,4 +153,6 @@ def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not inspect.isclass(value) and not inspect.ismodule(value)
+    if inspect.isclass(value):
+        return is_callable_class(value)
+    return callable(value) and not inspect.ismodule(value)

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from zql.execution.traces import source_lines
+
 Definition = ast.FunctionDef
 
 
@@ -17,7 +19,7 @@ def keys_of_record(function: Callable[..., Any]) -> tuple[str, ...] | None:
     That is when each use of its first parameter is `r["key"]` or `r.get("key", ..)`.
     """
     definition = _definition(function)
-    name = _parameter(definition, 0)
+    name = _parameter(definition, inspect.ismethod(function))
     if definition is None or name is None or _is_shadowed(definition, name):
         return None
     return _keys_of(definition, name, _uses(definition, name))
@@ -30,7 +32,7 @@ def keys_of_rows(function: Callable[..., Any], position: int) -> tuple[str, ...]
     each use of such an `r` is `r["key"]` or `r.get("key", ..)`.
     """
     definition = _definition(function)
-    name = _parameter(definition, position)
+    name = _parameter(definition, position + inspect.ismethod(function))
     if definition is None or name is None or _is_shadowed(definition, name):
         return None
     loops = [
@@ -55,12 +57,21 @@ def keys_of_rows(function: Callable[..., Any], position: int) -> tuple[str, ...]
 
 def _definition(function: Callable[..., Any]) -> Definition | None:
     try:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        (definition,) = ast.parse(textwrap.dedent(_text(function))).body
     except (OSError, TypeError, ValueError, SyntaxError):
         return None
     if not isinstance(definition, ast.FunctionDef) or inspect.unwrap(function) is not function:
         return None
     return definition
+
+
+def _text(function: Callable[..., Any]) -> str:
+    """The function's source. Raises `OSError` or `TypeError` when there is none."""
+    lines = source_lines(getattr(function, "__globals__", {}))
+    if lines is None:
+        return inspect.getsource(function)
+    first: int = inspect.unwrap(function).__code__.co_firstlineno
+    return "".join(inspect.getblock(lines[first - 1 :]))
 
 
 def _parameter(definition: Definition | None, position: int) -> str | None:

@@ -13,19 +13,30 @@ from types import ModuleType
 from typing import Any
 
 from zql.errors import InternalError
+from zql.execution.traces import SOURCE
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
+_SOURCE_PREFIX = "_zql_source_"
 _loaded: dict[tuple[str, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
 
 
 def load(function: PythonFunction) -> Callable[..., Any]:
-    """The function itself, loaded once in a process. Raises whatever the user's module raises."""
-    key = (function.path, function.module, function.qualname, function.digest)
+    """The function itself, loaded once in a process. Raises whatever the user's module raises.
+
+    For a class that stands for a function, the class: `instances` makes its objects.
+    """
+    key = key_of(function)
     if key not in _loaded:
         _loaded[key] = _load(function)
     return _loaded[key]
+
+
+def key_of(function: PythonFunction) -> tuple[str, ...]:
+    """What functions have in common that are the same for a process."""
+    place = f"{function.source_name}:{function.source_line}" if function.source else ""
+    return (function.path, function.module, place, function.qualname, function.digest)
 
 
 def _load(function: PythonFunction) -> Callable[..., Any]:
@@ -34,6 +45,9 @@ def _load(function: PythonFunction) -> Callable[..., Any]:
 
         # Made by this program for its own workers, and sent over their pipe: never from a file.
         loaded = pickle.loads(function.blob)  # noqa: S301
+    elif function.source:
+        module = import_source(function.source, function.source_name, function.source_line)
+        loaded = getattr(module, function.qualname)
     elif function.path:
         loaded = getattr(import_file(function.path), function.qualname)
     else:
@@ -68,6 +82,34 @@ def import_file(path: str) -> ModuleType:
     return module
 
 
+def import_source(source: str, name: str, line: int) -> ModuleType:
+    """Python text of a script as a module; it begins on a `line` of the script called `name`.
+
+    Lines in tracebacks are those of the script. Raises what compiling or running it raises.
+    """
+    hidden = (
+        f"{_SOURCE_PREFIX}{_hash(f'{name}:{line}'.encode())[:12]}_{_hash(source.encode())[:12]}"
+    )
+    if hidden in sys.modules:
+        return sys.modules[hidden]
+    module = ModuleType(hidden)
+    text = "\n" * (line - 1) + source
+    module.__dict__[SOURCE] = text
+    sys.modules[hidden] = module
+    try:
+        with no_bytecode():
+            exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    except BaseException:
+        sys.modules.pop(hidden, None)
+        raise
+    return module
+
+
+def source_modules() -> list[ModuleType]:
+    """The modules that `import_source` gave: no other process can import them by name."""
+    return [m for n, m in list(sys.modules.items()) if n.startswith(_SOURCE_PREFIX)]
+
+
 def search(folder: str) -> None:
     """Lets imports of user code find modules in a folder, after everything else."""
     if folder not in _folders:
@@ -93,8 +135,19 @@ def no_bytecode() -> Iterator[None]:
 
 def digest(path: str) -> str:
     """A hash of a Python file and of the files in its folder that it imports, at any depth."""
-    found = hashlib.sha256()
-    for part in sorted(_with_imports(os.path.abspath(path), set())):
+    return _digest(_with_imports(os.path.abspath(path), set()))
+
+
+def source_digest(source: str, folder: str) -> str:
+    """A hash of Python text in a script, and of the files in the script's folder that it needs."""
+    files: set[str] = set()
+    _add_imports(ast.parse(source), os.path.abspath(folder), files)
+    return _digest(files, source.encode())
+
+
+def _digest(files: set[str], first: bytes = b"") -> str:
+    found = hashlib.sha256(first)
+    for part in sorted(files):
         with open(part, "rb") as file:
             found.update(_hash(file.read()).encode())
     return found.hexdigest()[:32]
@@ -109,13 +162,16 @@ def _with_imports(path: str, seen: set[str]) -> set[str]:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return seen
-    folder = os.path.dirname(path)
+    _add_imports(tree, os.path.dirname(path), seen)
+    return seen
+
+
+def _add_imports(tree: ast.AST, folder: str, seen: set[str]) -> None:
     for name in _imported(tree):
         base = os.path.join(folder, *name.split("."))
         for candidate in (base + ".py", os.path.join(base, "__init__.py")):
             if os.path.isfile(candidate):
                 _with_imports(candidate, seen)
-    return seen
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,11 @@ from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
+from zql.execution.shared import Objects, Stored
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
-from zql.expr.functions import ErrorPolicy
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import (
     Apply,
@@ -83,7 +84,7 @@ class Pipeline:
         self.counts = [StepCount(describe(step)) for step in self.steps]
         self.records_in = 0
         self.bytes_spilled = 0
-        self.shared: Mapping[str, Any] = {}
+        self.shared: Objects = Stored({})
         self.task = 0
         self._context: Context | None = None
         self._stage = stage
@@ -244,6 +245,12 @@ class Pipeline:
         policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows; it is the first step of these policies."""
+        if not isinstance(call, Reduce) and any(f.built for f in functions_in(call)):
+            # What a class makes may be large: not where there is nothing to call it for.
+            first = next(stream, None)
+            if first is None and not _calls_for_nothing(call):
+                return iter(())
+            stream = stream if first is None else chain((first,), stream)
         try:
             caller = self._caller(call)
         except CallError as error:
@@ -259,7 +266,7 @@ class Pipeline:
         return self._call_each(caller, stream, count, policies)
 
     def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
-        find, rows = (self._constant, self._as_text), self._settings.batch_rows
+        find, rows = (_Constants(self), self._as_text), self._settings.batch_rows
         match call:
             case Reduce():
                 return GroupCaller(call, *find, catch=self._catch, most_rows=rows)
@@ -403,7 +410,7 @@ class Pipeline:
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 
-    def _constant(self, expr: Expr) -> tuple[Any, Kind]:
+    def constant(self, expr: Expr) -> tuple[Any, Kind]:
         """The value of a constant argument, and its type; a shared object has none that counts."""
         if isinstance(expr, SharedObject):
             return self.shared[expr.key], Kind("VARCHAR")
@@ -439,6 +446,25 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
+
+
+class _Constants:
+    """What is the same for all calls of a task."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def __call__(self, expr: Expr, /) -> tuple[Any, Kind]:
+        return self._pipeline.constant(expr)
+
+    def load(self, function: PythonFunction, /) -> Callable[..., Any]:
+        objects = self._pipeline.shared
+        return objects.instances.load(function, objects)
+
+
+def _calls_for_nothing(call: PythonOperator) -> bool:
+    """Whether a call is made where there are no rows."""
+    return isinstance(call, MapRows) and call.kind == "MAP SHARDS"
 
 
 def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,8 @@ from zql.execution.worker import Job
 _POLL_SECONDS = 0.05
 _BESIDE_OTHERS = 2
 _MOST_STARTS = 3
+_CLOSE_SECONDS = 10.0
+"""How long workers may take to close what they have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,22 @@ class Pool:
         worker.forget(self._folder)
 
     def close(self) -> None:
-        """Ends the workers, and the thread that started them."""
+        """Ends the workers, and the thread that started them; before, they close what they have."""
+        self._close_workers()
         self.kill()
         self._starter.close()
+
+    def _close_workers(self) -> None:
+        """Waits until idle workers have closed the objects of classes that they made."""
+        if self._executor is None:
+            return
+        alive = set(pids(self._executor))
+        for pid in alive.intersection(worker.closing(self._folder)):
+            worker.tell_to_close(pid)
+        end = time.monotonic() + _CLOSE_SECONDS
+        while alive.intersection(worker.closing(self._folder)) and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS / 5)
+            alive.intersection_update(pids(self._executor))
 
     @property
     def settings(self) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import BindError, UdfError, ZqlError
 from zql.execution import loader, locate, worker
 from zql.execution.arguments import to_python
+from zql.execution.binding import load_verb
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
@@ -17,8 +18,8 @@ from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.records import alone
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
-from zql.execution.shared import Stored, objects_of
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, loaded, with_shared
+from zql.execution.shared import Objects, Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
@@ -83,10 +84,12 @@ class Probe:
                     record=tuple(zip(self._record, types, strict=False)),
                     path=next(_paths(run.plan), None),
                     types=tuple(types),
+                    search=loader.searched(),
                 )
             except EngineError as error:
                 raise explained(error, last) from None
             objects = [o for _, shared in self._shared for o in objects_of(shared)]
+            objects += objects_of(self._function)
             if pool is None:
                 seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
             else:
@@ -97,7 +100,8 @@ class Probe:
                 if "{}" in place:
                     found = _place(native, run.plan, seen.row, seen.last)
                     place = place.replace("{}", found)
-                message = f"{self._function.name} on {place} {seen.message}"
+                where = "" if seen.code == "R713" else f" on {place}"  # there was no call yet
+                message = f"{self._function.name}{where} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
             raise BindError(
@@ -172,20 +176,21 @@ def _observer(calls: Calls) -> Callable[..., Seen]:
     return observe_many
 
 
-def observe(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = None) -> Seen:
+def observe(_engine: Engine, calls: Calls, objects: Objects | None = None) -> Seen:
     """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
     function = calls.function
     strict = [not p.passes_null for p in function.parameters]
+    objects = Stored(calls.folders) if objects is None else objects
     try:
-        call = alone(function, loader.load(function))
+        call = alone(function, loaded(calls, objects))
     except BaseException as error:  # noqa: BLE001 - user code
-        return failed_call(0, error, "R713", "cannot be loaded:")
+        return failed_call(0, error, "R713", load_verb(function))
     kind, iterates = NULL, False
     values: list[Any] = []
     for row, given in enumerate(calls.rows):
         worker.note_detail(row)
         try:
-            arguments, extra = with_shared(calls, given, objects or Stored(calls.folders))
+            arguments, extra = with_shared(calls, given, objects)
         except UdfError as error:
             return Seen(code=error.code, message=error.message, notes=error.notes)
         if any(s and a is None for s, a in zip(strict, arguments, strict=False)):

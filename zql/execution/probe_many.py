@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import UdfError
-from zql.execution import frames, kinds, loader, worker
-from zql.execution.binding import CallError
+from zql.execution import frames, kinds, worker
+from zql.execution.binding import CallError, load_verb
 from zql.execution.engine import Engine
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.records import alone, items_of
 from zql.execution.results import to_arrow
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, loaded, with_shared
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import Rows
-from zql.execution.shared import Stored
+from zql.execution.shared import Objects, Stored
 from zql.execution.udf import is_record
 
 if TYPE_CHECKING:
@@ -46,16 +46,16 @@ class _Call:
         return replace(found, row=taken, last=taken, place=f"{self.place}, the last that it took,")
 
 
-def observe_many(engine: Engine, calls: Calls, objects: Mapping[str, Any] | None = None) -> Seen:
+def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -> Seen:
     """Makes the calls; never raises what a function raises. `objects` are the shared ones."""
-    function = calls.function
+    objects = Stored(calls.folders) if objects is None else objects
     try:
-        loaded = alone(function, loader.load(function))
+        make = alone(calls.function, loaded(calls, objects))
     except BaseException as error:  # noqa: BLE001 - user code
-        return failed_call(0, error, "R713", "cannot be loaded:")
+        return failed_call(0, error, "R713", load_verb(calls.function))
     kind, values = NULL, []
     try:
-        _, shared = with_shared(calls, (), objects or Stored(calls.folders))
+        _, shared = with_shared(calls, (), objects)
     except UdfError as error:
         return Seen(code=error.code, message=error.message, notes=error.notes)
     try:
@@ -66,7 +66,7 @@ def observe_many(engine: Engine, calls: Calls, objects: Mapping[str, Any] | None
     for call in made:
         worker.note_detail(call.first)
         try:
-            found = loaded(*call.arguments, **_named(calls), **shared)
+            found = make(*call.arguments, **_named(calls), **shared)
             table = frames.table_of(found)
             if table is None:
                 items = _items(calls, found)

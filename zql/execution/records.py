@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zql.execution import kinds, loader, traces
-from zql.execution.binding import CallError, Catch, Constants, failed
+from zql.execution import kinds
+from zql.execution.binding import CallError, Catch, Constants, failed, loaded
 from zql.execution.call_timeout import Timed
 from zql.execution.misfit import Misfit, show
 from zql.execution.results import records_to_arrow
@@ -35,11 +35,7 @@ def with_constants(
     """The function, with its named arguments. Raises `CallError` when it cannot be loaded."""
     from functools import partial
 
-    try:
-        call = loader.load(function)
-    except catch as error:
-        message = f"cannot be loaded: {traces.told(error)}"
-        raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
+    call = loaded(function, constants, catch)
     values = {name: constants(expr)[0] for name, expr in keywords}
     return alone(function, partial(call, **values) if values else call)
 

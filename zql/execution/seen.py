@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zql.execution import traces
+from zql.execution import loader, traces
 from zql.execution.context import Context
 from zql.execution.refused import RefusedCallError
+from zql.execution.shared import Objects
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -23,7 +24,8 @@ class Calls:
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
     `record` has the names and types of the columns, when the first argument is a record; `types`
-    are those of all that comes from rows. `path` is the first file that is read, if there is one.
+    are those of all that comes from rows. `path` is the first file that is read, if there is one;
+    `search` are folders for imports of user code.
     """
 
     function: PythonFunction
@@ -36,6 +38,7 @@ class Calls:
     record: tuple[tuple[str, str], ...] = ()
     path: str | None = None
     types: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,13 @@ class Seen:
     code: str = ""
     message: str = ""
     notes: tuple[str, ...] = ()
+
+
+def loaded(calls: Calls, objects: Objects) -> Callable[..., Any]:
+    """The function that is called. Raises whatever the user's code raises."""
+    for folder in calls.search:
+        loader.search(folder)
+    return objects.instances.load(calls.function, objects)
 
 
 def with_shared(

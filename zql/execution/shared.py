@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from zql.errors import UdfError
 from zql.execution import loader, traces
 from zql.execution.engine import make_folder, remove_folder
+from zql.execution.instances import OF_WORKER, Instances
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.tree import Node, walk
@@ -24,10 +25,18 @@ _ALIGNED = 64
 _PICKLE, _BUFFERS, _FACTS = "object.pickle", "buffers", "facts.json"
 
 
+class Objects(Mapping[str, Any]):
+    """Shared objects by key, and the objects of classes that are called where they are."""
+
+    instances: Instances
+
+
 class SharedObjects:
     """The shared objects of one session."""
 
     def __init__(self) -> None:
+        self.instances = Instances()
+        """Objects of classes that are called in the session's own process."""
         self._given: dict[str, Any] = {}
         self._made: dict[str, Any] = {}
         self._stored: dict[str, str] = {}
@@ -36,12 +45,12 @@ class SharedObjects:
         """Takes in an object that its owner has made."""
         self._given[key] = value
 
-    def here(self, objects: Sequence[SharedObject]) -> Mapping[str, Any]:
+    def here(self, objects: Sequence[SharedObject]) -> Objects:
         """The objects themselves by key; made now when nobody has needed them yet.
 
         Raises `UdfError`.
         """
-        return {shared.key: self._value(shared) for shared in objects}
+        return Here({shared.key: self._value(shared) for shared in objects}, self.instances)
 
     def stored(self, objects: Sequence[SharedObject], folder: str) -> Mapping[str, str]:
         """By key the folders, inside of `folder`, from which workers load them.
@@ -65,7 +74,11 @@ class SharedObjects:
         self._stored.clear()
 
     def close(self) -> None:
-        """Forgets what factories have made, and would make again; what was put stays."""
+        """Forgets what factories have made, and would make again; what was put stays.
+
+        Objects of classes are closed.
+        """
+        self.instances.close()
         self._made.clear()
         self.forget_stored()
 
@@ -73,32 +86,35 @@ class SharedObjects:
         if shared.key in self._given:
             return self._given[shared.key]
         if shared.key not in self._made:
-            self._made[shared.key] = _make(shared)
+            self._made[shared.key] = self._make(shared)
         return self._made[shared.key]
+
+    def _make(self, shared: SharedObject) -> Any:
+        factory = shared.factory
+        if not isinstance(factory, PythonFunction):
+            raise UdfError(
+                f"the shared object ${shared.name} is gone", code="R714", span=shared.place
+            )
+        given = self.here(objects_of(factory))
+        try:
+            with loader.no_bytecode():
+                make = self.instances.load(factory, given)
+                return make(*shared.args, **dict(shared.keywords))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code
+            raise UdfError(
+                f"{factory.name} raised {traces.told(error)}, when it made ${shared.name}",
+                code="R714",
+                span=shared.place,
+                notes=traces.frames(error),
+            ) from None
 
 
 def objects_of(node: Node) -> tuple[SharedObject, ...]:
     """The shared objects that a plan, or a part of one, hands to its functions."""
     found = {n.key: n for n in walk(node) if isinstance(n, SharedObject)}
     return tuple(found.values())
-
-
-def _make(shared: SharedObject) -> Any:
-    factory = shared.factory
-    if not isinstance(factory, PythonFunction):
-        raise UdfError(f"the shared object ${shared.name} is gone", code="R714", span=shared.place)
-    try:
-        with loader.no_bytecode():
-            return loader.load(factory)(*shared.args, **dict(shared.keywords))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - user code
-        raise UdfError(
-            f"{factory.name} raised {traces.told(error)}, when it made ${shared.name}",
-            code="R714",
-            span=shared.place,
-            notes=traces.frames(error),
-        ) from None
 
 
 def store(value: Any, folder: str, name: str, place: Span | None = None) -> None:
@@ -109,6 +125,8 @@ def store(value: Any, folder: str, name: str, place: Span | None = None) -> None
     import cloudpickle
 
     sizes: list[int] = []
+    for module in loader.source_modules():
+        cloudpickle.register_pickle_by_value(module)
     with (
         open(os.path.join(folder, _PICKLE), "wb") as file,
         open(os.path.join(folder, _BUFFERS), "wb") as buffers,
@@ -156,9 +174,18 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-class Stored(Mapping[str, Any]):
+class Here(dict[str, Any], Objects):
+    """The objects themselves by key, in the process that made them."""
+
+    def __init__(self, objects: Mapping[str, Any], instances: Instances) -> None:
+        super().__init__(objects)
+        self.instances = instances
+
+
+class Stored(Objects):
     """Stored objects by key, each loaded when it is first asked for, once in a process."""
 
+    instances = OF_WORKER
     _loaded: dict[str, Any] = {}  # noqa: RUF012 - of all instances, by folder
 
     def __init__(self, folders: Mapping[str, str]) -> None:

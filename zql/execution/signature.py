@@ -64,7 +64,7 @@ def described(
     parameter = _parameter if options.batch_size is None else listed_parameter
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
-        iterates = False
+        iterates = _result(hints.get("return"))[1] or inspect.isgeneratorfunction(function)
     else:
         annotation = hints.get("return") if options.returns is None else options.returns
         if options.batch_size is not None and options.returns is None:
@@ -240,6 +240,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> FunctionParamet
         required=not variadic and parameter.default is inspect.Parameter.empty,
         variadic=variadic,
         shard=annotation is Shard or (parameter.name == "shard" and annotation in _ANYTHING),
+        annotated=annotation is not inspect.Parameter.empty,
+        keyword_only=parameter.kind is inspect.Parameter.KEYWORD_ONLY,
     )
 
 

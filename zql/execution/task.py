@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
 from zql.execution import call_timeout, loader, traces
@@ -26,7 +26,7 @@ from zql.execution.places import placing
 from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
-from zql.execution.shared import Stored
+from zql.execution.shared import Objects, Stored
 from zql.execution.sources import Input, Remembering, casts, registered_stream
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
@@ -111,7 +111,7 @@ def run_task(
     spec: TaskSpec,
     engine: Engine,
     catch: Catch = BaseException,
-    shared: Mapping[str, Any] | None = None,
+    shared: Objects | None = None,
 ) -> TaskResult:
     """Does one task on an engine; never raises.
 

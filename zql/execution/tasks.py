@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
@@ -25,6 +25,7 @@ from zql.storage import registry
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
+    from zql.execution.shared import Objects
 
 
 def inputs_of(
@@ -91,7 +92,7 @@ def specs(
 
 
 def run_here(
-    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Mapping[str, Any]
+    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Objects
 ) -> list[TaskResult]:
     """Does tasks in this process, one after the other, until enough rows are there.
 

@@ -6,7 +6,6 @@ import ctypes
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -143,4 +142,4 @@ def _frames_of(thread: int) -> tuple[str, ...]:
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - its one way
     if frame is None:
         return ()
-    return traces.shown_frames(traceback.extract_stack(frame))
+    return traces.stack_frames(frame)

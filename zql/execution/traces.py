@@ -7,12 +7,15 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Mapping
+from types import FrameType, TracebackType
+from typing import Any
 
 from zql.execution.misfit import safe_text
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+SOURCE = "__zql_source__"
+"""The variable of a module that has its text, when that is part of a script."""
 _MOST_FRAMES = 12
 _MOST_TEXT = 2000
 
@@ -33,18 +36,43 @@ def told(error: BaseException) -> str:
 
 def frames(error: BaseException) -> tuple[str, ...]:
     """The user's own frames, outermost first, as Python prints them; libraries are left out."""
-    return shown_frames(_summaries(error.__traceback__))
+    return _users_own(traceback.walk_tb(error.__traceback__))
 
 
-def shown_frames(summaries: Iterable[traceback.FrameSummary]) -> tuple[str, ...]:
-    """The user's own among frames, as text."""
-    found = [f for f in summaries if is_users(f.filename)]
+def stack_frames(frame: FrameType) -> tuple[str, ...]:
+    """The user's own frames of a call that is under way, as `frames`."""
+    return _users_own(reversed(list(traceback.walk_stack(frame))))
+
+
+def _users_own(found: Iterable[tuple[FrameType, int]]) -> tuple[str, ...]:
     lines = []
-    for frame in found[-_MOST_FRAMES:]:
-        text = f'File "{_shown(frame.filename)}", line {frame.lineno}, in {frame.name}'
-        source = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    for frame, number in found:
+        code = frame.f_code
+        if not is_users(code.co_filename):
+            continue
+        text = f'File "{_shown(code.co_filename)}", line {number}, in {code.co_name}'
+        source = _line(code.co_filename, number, frame.f_globals)
         lines.append(safe_text(f"{text}: {source}" if source else text))
-    return tuple(lines)
+    return tuple(lines[-_MOST_FRAMES:])
+
+
+def source_lines(variables: Mapping[str, Any]) -> list[str] | None:
+    """The lines of a module of these global variables, when its text is part of a script.
+
+    Those before it are empty, so that lines have the script's numbers.
+    """
+    source = variables.get(SOURCE)
+    return source.splitlines(keepends=True) if isinstance(source, str) else None
+
+
+def _line(filename: str, number: int, variables: Mapping[str, Any]) -> str:
+    try:
+        lines = source_lines(variables)
+        if lines is None:
+            return linecache.getline(filename, number).strip()
+        return lines[number - 1].strip() if number <= len(lines) else ""
+    except Exception:  # noqa: BLE001 - a broken source file may not hide the error
+        return ""
 
 
 def all_frames(error: BaseException) -> tuple[str, ...]:

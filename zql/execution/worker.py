@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from zql.execution import call_timeout, traces
 from zql.execution.engine import Engine
+from zql.execution.instances import OF_WORKER
 from zql.execution.settings import Settings
 from zql.storage import threads
 
@@ -23,6 +25,8 @@ _FLUSH = (
     "SET allocator_flush_threshold = '1MB'",
     "SET allocator_bulk_deallocation_flush_threshold = '1MB'",
 )
+_CLOSE: signal.Signals | None = getattr(signal, "SIGUSR1", None)
+"""Tells an idle worker to close what its calls were made of; Windows has none."""
 _state: dict[str, Any] = {}
 
 
@@ -41,6 +45,8 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     _end_with(parent)
     _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _CLOSE is not None:
+        signal.signal(_CLOSE, _close)
     sys.dont_write_bytecode = True
     _state["folder"], _state["settings"] = folder, settings
     # What a crash says goes where the coordinator finds it, not between the lines of the screen.
@@ -49,6 +55,7 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     faulthandler.register(call_timeout.DUMP, _state["crash"], all_threads=True)
     note(None)
     call_timeout.share(folder)
+    OF_WORKER.note = _note_closing
     import pyarrow as pa
 
     skip_pandas()
@@ -108,6 +115,37 @@ def noted(folder: str) -> dict[int, tuple[int, ...]]:
     return found
 
 
+def _note_closing() -> None:
+    """Writes down that this process has something to be closed before it ends."""
+    with open(_closing_path(os.getpid(), _state["folder"]), "w", encoding="ascii"):
+        pass
+
+
+def _close(_number: int, _frame: object) -> None:
+    """Closes it, and says so by taking the note away; a job that is under way goes on."""
+    if _state.get("job") is None:
+        OF_WORKER.close()
+    with suppress(OSError):
+        os.unlink(_closing_path(os.getpid(), _state["folder"]))
+
+
+def closing(folder: str) -> list[int]:
+    """The process ids of the workers of a folder that have something to be closed."""
+    prefix = "closing-"
+    return [int(n.removeprefix(prefix)) for n in os.listdir(folder) if n.startswith(prefix)]
+
+
+def tell_to_close(pid: int) -> None:
+    """Lets a worker close what it has, if it is there and can be told."""
+    if _CLOSE is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, _CLOSE)
+
+
+def _closing_path(pid: int, folder: str) -> str:
+    return os.path.join(folder, f"closing-{pid}")
+
+
 def crashes(folder: str) -> tuple[str, ...]:
     """The user's frames of the workers that crashed, innermost last."""
     frames: list[str] = []
@@ -154,7 +192,7 @@ def forget(folder: str) -> None:
 
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if name.startswith(("worker-", "crash-", "calls-")):
+        if name.startswith(("worker-", "crash-", "calls-", "closing-")):
             os.unlink(path)
         elif name.startswith("spill-"):
             shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from zql.expr.expression import Column
+from zql.expr.expression import Column, Expr, SharedObject
 from zql.schema import DataType, Schema
 from zql.source import Span
 from zql.tree import Node, node
@@ -18,7 +18,8 @@ class FunctionParameter(Node):
     otherwise a NULL argument gives NULL without a call. `shard` is True for one that takes the
     shard that MAP SHARDS works on. In a function with `batch_size` the type is that of an element,
     and `form` how many of them are handed over: list, arrow, numpy, series, polars series; empty
-    for a parameter that has one value for all rows.
+    for a parameter that has one value for all rows. `annotated` and `keyword_only` say how Python
+    has it, `default` is the value of a CREATE FUNCTION for an argument that is left out.
     """
 
     name: str
@@ -28,14 +29,18 @@ class FunctionParameter(Node):
     variadic: bool = False
     shard: bool = False
     form: str = ""
+    annotated: bool = False
+    keyword_only: bool = False
+    default: Expr | None = field(default=None, compare=False, repr=False)
 
 
 @node
 class PythonFunction(Node):
     """A Python function that a worker can load by itself.
 
-    `path` is a file (imported under a private name), `module` an importable module, or `blob` the
-    cloudpickled function for one that lives in the caller's process (never written to a file).
+    `path` is a file (imported under a private name), `module` an importable module, `blob` the
+    cloudpickled function for one that lives in the caller's process (never written to a file), or
+    `source` is its text in a script, from the line `source_line` of `source_name` on.
     `returns` is the type of the result, empty when only a probe can tell; `fields` are the columns
     of a record or of the records that an iterator gives. `digest` is a hash of the source.
     `reads` are the keys that a function of a record looks at, when its source shows them all;
@@ -47,6 +52,11 @@ class PythonFunction(Node):
     With `batch_size` a scalar call hands over lists of at most so many values. At most
     `concurrency` calls are under way at a time in a process, and one may take `timeout` seconds.
     `is_async` is True for a coroutine function or an async generator.
+
+    `built` is True for a class: it is called as an object that each process makes once, of the
+    pickled arguments `init` and the shared objects `init_shared`; `needs` are arguments that it
+    lacks. `declared` is True when a CREATE FUNCTION says the types: arguments are cast to them.
+    `renamed` are its parameters that Python knows under another name.
     """
 
     name: str
@@ -68,6 +78,15 @@ class PythonFunction(Node):
     concurrency: int | None = None
     timeout: float | None = None
     is_async: bool = False
+    source: str = field(default="", repr=False)
+    source_name: str = ""
+    source_line: int = 1
+    built: bool = False
+    init: bytes = field(default=b"", repr=False)
+    init_shared: tuple[tuple[str, SharedObject], ...] = ()
+    needs: tuple[str, ...] = ()
+    declared: bool = False
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 @node

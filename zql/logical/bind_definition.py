@@ -16,13 +16,13 @@ from zql.logical.conversion import as_parameter
 from zql.logical.scope import Scope
 from zql.syntax import ast
 
-Function = ast.CreateFunction | ast.CreateTableFunction
+Function = ast.CreateFunction | ast.CreateTableFunction | ast.CreatePythonFunction
 
 
 def check_function(context: Context, function: ast.CreateFunction) -> None:
     """Binds the body over parameters of the declared types. Raises or reports `BindError`."""
-    _check_name(context, function)
-    _check_parameters(context, function)
+    check_name(context, function)
+    check_parameters(context, function)
     if context.errors:
         return
     place = body_place(context, function, context.declarations, function)
@@ -37,15 +37,15 @@ def check_function(context: Context, function: ast.CreateFunction) -> None:
         body = binder.bind(function.body)
         if function.returns is not None:
             if not binder.is_type(function.returns):
-                raise _no_type(function.returns, function)
+                raise no_type(function.returns, function)
             body = ex.Cast(body, function.returns, span=function.body.span)
         binder.types((body,))
 
 
 def check_table_function(context: Context, function: ast.CreateTableFunction) -> None:
     """Checks the parameters; the body waits for its tables. Raises or reports `BindError`."""
-    _check_name(context, function)
-    _check_parameters(context, function)
+    check_name(context, function)
+    check_parameters(context, function)
     for parameter in function.parameters:
         if parameter.type == EXPR:
             context.attempt(lambda p=parameter: table_of(function, p))  # type: ignore[misc]
@@ -71,7 +71,7 @@ def check_table_function(context: Context, function: ast.CreateTableFunction) ->
             )
 
 
-def _check_name(context: Context, function: Function) -> None:
+def check_name(context: Context, function: Function) -> None:
     """The name is free; OR REPLACE takes one that is not, DuckDB's functions included."""
     name, declarations = function.name.text, context.declarations
     if function.replace:
@@ -79,9 +79,9 @@ def _check_name(context: Context, function: Function) -> None:
     is_table = isinstance(function, ast.CreateTableFunction)
     declared = declarations.table_functions if is_table else declarations.sql_functions
     # The function itself is among them while it is checked.
-    if any(n.casefold() == name.casefold() and f is not function for n, f in declared.items()) or (
-        not is_table and name in declarations.functions
-    ):
+    taken = [n for n, f in declared.items() if f is not function]
+    taken += [] if is_table else list(declarations.functions)
+    if any(n.casefold() == name.casefold() for n in taken):
         raise BindError(
             f'the function "{name}" is there already',
             code="N217",
@@ -101,7 +101,8 @@ def _check_name(context: Context, function: Function) -> None:
         )
 
 
-def _check_parameters(context: Context, function: Function) -> None:
+def check_parameters(context: Context, function: Function) -> None:
+    """The parameters have names of their own, types that are there, and defaults that fit."""
     binder = ExpressionBinder(context, (Scope(lp.Values((), ()), ()),))
     is_table = isinstance(function, ast.CreateTableFunction)
     seen: set[str] = set()
@@ -110,6 +111,14 @@ def _check_parameters(context: Context, function: Function) -> None:
         if name.casefold() in seen:
             raise BindError(f'two parameters are called "{name}"', code="N208", span=parameter.span)
         seen.add(name.casefold())
+        if type_ == "ANY" and isinstance(function, ast.CreatePythonFunction):
+            continue
+        if type_ == "ANY":
+            raise BindError(
+                f"{name} needs a type: ANY TYPE is for Python functions",
+                code="T332",
+                span=parameter.span,
+            )
         if type_ in (TABLE, EXPR):
             if not is_table:
                 raise BindError(
@@ -120,7 +129,7 @@ def _check_parameters(context: Context, function: Function) -> None:
                 )
             continue
         if not binder.is_type(type_):
-            raise _no_type(type_, parameter)
+            raise no_type(type_, parameter)
         if parameter.default is not None:
             default = parameter.default
             bound = binder.bind(default)
@@ -128,5 +137,6 @@ def _check_parameters(context: Context, function: Function) -> None:
             as_parameter(context, bound, have, type_, function.name.text, name)
 
 
-def _no_type(type: str, node: ast.Syntax) -> BindError:
+def no_type(type: str, node: ast.Syntax) -> BindError:
+    """The error of a type that DuckDB does not know."""
     return BindError(f"{type} is no type", code="T323", span=node.span)

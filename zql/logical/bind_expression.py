@@ -20,8 +20,8 @@ from zql.logical.context import (
     type_error,
     unknown,
 )
-from zql.logical.conversion import kind_of
-from zql.logical.declared import sql_function
+from zql.logical.conversion import as_parameter, kind_of
+from zql.logical.declared import python_function, sql_function
 from zql.logical.doubts import never_true
 from zql.logical.instances import inlined
 from zql.logical.plan import Assign, Project
@@ -370,7 +370,7 @@ class ExpressionBinder:
         if len(call.name) > 1:
             return self.dotted_call(call)
         name = call.name[0]
-        function = self.context.declarations.functions.get(name)
+        function = python_function(self.context.declarations, call.name)
         if function is not None:
             return self.python_call(call, function)
         declared = sql_function(self.context.declarations, call.name)
@@ -546,7 +546,7 @@ class ExpressionBinder:
         """What binds `m.f(..)`, of Python or of ZQL. Raises `BindError` when there is no `f`."""
         name = call.name[1]
         known = [*script.sql_functions, *script.functions] if script else list(module or {})
-        function = script.functions.get(name) if script else (module or {}).get(name)
+        function = python_function(self.context.declarations, call.name)
         if function is not None:
             return lambda: self.python_call(call, function)
         declared = sql_function(self.context.declarations, call.name)
@@ -660,6 +660,8 @@ class ExpressionBinder:
         self, function: PythonFunction, parameter: FunctionParameter, value: ex.Expr
     ) -> ex.Expr:
         """One argument in its parameter's type. Raises `BindError`."""
+        if function.declared and parameter.type:
+            return self.as_argument(function, parameter, value)
         type_, wanted = getattr(value, "type", ""), parameter.type
         have, want = kind_of(type_), kind_of(wanted)
         if not have or not want or type_ == wanted:
@@ -673,6 +675,18 @@ class ExpressionBinder:
             span=value.span,
             hint=f"CAST(.. AS {wanted})",
         )
+
+    def as_argument(
+        self, function: PythonFunction, parameter: FunctionParameter, value: ex.Expr
+    ) -> ex.Expr:
+        """One argument in the type that a statement declares. Raises `BindError`."""
+        if isinstance(value, _NO_VALUE):
+            return value
+        have, written = getattr(value, "type", ""), value
+        if isinstance(value, ex.Cast) and isinstance(value.operand, ex.Literal):
+            written = value.operand  # text as it is written may mean a value of another type
+        name = (function.name, parameter.name)
+        return as_parameter(self.context, written, have, parameter.type, *name)
 
     def probed(
         self,
@@ -912,12 +926,44 @@ def bind_arguments(
             span=span,
             hint=f"parameters: {', '.join(names)}",
         )
+    if function.needs:
+        raise BindError(
+            f"{function.name} is a class, and is made with {', '.join(function.needs)}",
+            code="P448",
+            span=span,
+            hint=f"CREATE TEMP FUNCTION .. LANGUAGE python OPTIONS (library = '..', entry_point = "
+            f"'{function.qualname}', init = {{{function.needs[0]}: ..}})",
+        )
     keywords = [(a.name, binder.python_argument(a.value)) for a in named]
+    if function.declared:
+        positional, keywords = with_defaults(function, positional, keywords, record)
     if function.context:
         values = binder.context.declarations.parameters.values()
         objects = tuple(v for v in values if isinstance(v, ex.SharedObject))
         keywords.append(("ctx", ex.TaskContext(objects)))
     return positional, tuple(keywords)
+
+
+def with_defaults(
+    function: PythonFunction,
+    positional: tuple[ex.Expr, ...],
+    keywords: list[tuple[str, ex.Expr]],
+    record: int,
+) -> tuple[tuple[ex.Expr, ...], list[tuple[str, ex.Expr]]]:
+    """Arguments of a declared function with its defaults; by place where Python takes them so."""
+    given = dict(keywords)
+    places = [] if record and not positional else list(positional)
+    by_place = not (record and not positional)
+    named: list[tuple[str, ex.Expr]] = []
+    for parameter in function.parameters[record if not by_place else len(positional) :]:
+        value = given.pop(parameter.name, parameter.default)
+        if value is None:
+            continue
+        if by_place and not parameter.keyword_only:
+            places.append(value)
+        else:
+            named.append((parameter.name, value))
+    return tuple(places), [*named, *given.items()]
 
 
 Keywords = tuple[tuple[str, ex.Expr], ...]

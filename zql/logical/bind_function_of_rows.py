@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
+from zql.logical import declared
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
 from zql.logical.bind_source import unique
 from zql.logical.catalog import ProbeWay
-from zql.logical.context import UNKNOWN, Context, unknown
+from zql.logical.context import UNKNOWN, Context
 from zql.logical.scope import Scope, Visible
 from zql.schema import Field, Schema
 from zql.source import Span
@@ -169,7 +170,10 @@ def computed(
 
 def python_function(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
     """The function of that name, with the time limit of the operator. Raises `BindError`."""
-    return context.limited(_named(context, name, span))
+    function = declared.python_function(context.declarations, name)
+    if function is None:
+        raise declared.no_python_function(context.declarations, name, span)
+    return context.limited(function)
 
 
 def check_takes_rows(function: PythonFunction, kind: str, span: Span | None) -> None:
@@ -182,28 +186,6 @@ def check_takes_rows(function: PythonFunction, kind: str, span: Span | None) -> 
             span=span,
             hint="call it in an expression, in |> EXTEND say, or in MAP BATCHES",
         )
-
-
-def _named(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
-    modules = context.declarations.modules
-    if len(name) == 1:
-        function = context.declarations.functions.get(name[0])
-        if function is None:
-            known = [
-                *context.declarations.functions,
-                *(f"{a}.{n}" for a, fs in modules.items() for n in fs),
-            ]
-            raise unknown("Python function", name[0], known, span, "N203")
-        return function
-    module = modules.get(name[0])
-    if module is None:
-        error = unknown("module", name[0], list(modules), span, "N205")
-        error.hint = error.hint or "import a file first: IMPORT PYTHON 'file.py' AS name;"
-        raise error
-    function = module.get(name[1])
-    if function is None:
-        raise unknown("function", name[1], list(module), span, "N203")
-    return function
 
 
 def result_fields(context: Context, op: ast.MapRows | ast.Reduce, handed: Handed) -> Schema:

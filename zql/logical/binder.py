@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from zql.errors import BindError, ErrorList, Interrupted, ZqlError
+from zql.errors import BindError, ErrorList, InternalError, Interrupted, ZqlError
+from zql.expr.functions import PythonFunction
 from zql.logical import bind_branch as branches
 from zql.logical import bind_operator as operators
 from zql.logical import plan as lp
@@ -22,6 +23,7 @@ from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
 from zql.logical.bind_policy import check_policy, error_policy
+from zql.logical.bind_python_function import bind_python_function
 from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_reduce import reduce
 from zql.logical.bind_sample import sample
@@ -86,6 +88,17 @@ def check_declaration(
     else:
         binder.collected(lambda: check_table_function(binder.context, function))
     return binder.context.doubts
+
+
+def declared_function(
+    statement: ast.CreatePythonFunction, catalog: Catalog, declarations: Declarations
+) -> PythonFunction:
+    """The function that a CREATE FUNCTION .. LANGUAGE python declares. Raises `ZqlError`."""
+    binder = _Binder(catalog, declarations)
+    found = binder.collected(lambda: bind_python_function(binder.context, statement))
+    if found is None:
+        raise InternalError(f"{statement.name.text} was not bound")
+    return found
 
 
 T = TypeVar("T")

@@ -60,6 +60,28 @@ class WriteTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredFunction:
+    """A CREATE FUNCTION .. LANGUAGE python: where its Python function is, and its options.
+
+    `source` is its text, which begins on the line `source_line` of `source_name`; else `library` is
+    a file or a module. `init` and `shared` are the arguments that a class is made with, `calls` the
+    options about how calls are made.
+    """
+
+    name: str
+    source: str = ""
+    source_name: str = ""
+    source_line: int = 1
+    library: str = ""
+    entry_point: str = ""
+    returns: DataType | None = None
+    volatile: bool | None = None
+    init: Mapping[str, Any] | None = None
+    shared: Mapping[str, SharedObject] = field(default_factory=dict)
+    calls: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeWay:
     """How a function that is tried is called: as the operator `kind` does.
 
@@ -95,6 +117,28 @@ class QueryProblem(Exception):  # noqa: N818 - no error of its own: the binder m
         self.hint = hint
 
 
+class SourceProblem(Exception):  # noqa: N818 - no error of its own: the binder makes one of it
+    """Python source of a script that cannot be used; `line` is one of the script, or not known.
+
+    `column` counts from 1 in the line of the source.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str,
+        line: int | None,
+        column: int | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.line = line
+        self.column = column
+        self.notes = notes
+
+
 class Catalog(Protocol):
     """Answers about the world. Every method may raise a `ZqlError` without a span."""
 
@@ -118,6 +162,15 @@ class Catalog(Protocol):
 
     def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
         """The public functions of a Python file (relative to the script) or module."""
+
+    def declared_function(self, wanted: DeclaredFunction) -> PythonFunction:
+        """The Python function of a CREATE FUNCTION, its parameters as Python has them.
+
+        Raises `SourceProblem` for what is wrong in its source.
+        """
+
+    def missing_package(self, packages: Sequence[str]) -> str | None:
+        """The first of these Python packages that is not installed."""
 
     def function(self, name: str) -> FunctionFacts | None:
         """What DuckDB knows of a function; None when it has none of that name."""

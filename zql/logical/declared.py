@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from zql.errors import BindError, ErrorList, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
+from zql.expr.functions import PythonFunction
 from zql.logical.context import Context, Declarations, unknown
 from zql.source import Span
 from zql.syntax import ast
@@ -32,6 +33,39 @@ def table_function(
     home = _home(declarations, path, "table_functions")
     found = home and _by_name(home.table_functions, path[-1])
     return (found, home) if home and found else None
+
+
+def python_function(declarations: Declarations, path: Sequence[str]) -> PythonFunction | None:
+    """A Python function that the script has under a name, or a module of it; None without one.
+
+    Names that a script gives to its functions may be written in any case.
+    """
+    if len(path) == 1:
+        return _by_name(declarations.functions, path[0])
+    if len(path) > 2:
+        return None
+    script = declarations.scripts.get(path[0])
+    if script is not None:
+        return _by_name(script.functions, path[1])
+    return declarations.modules.get(path[0], {}).get(path[1])
+
+
+def no_python_function(
+    declarations: Declarations, path: Sequence[str], span: Span | None
+) -> BindError:
+    """The error of a Python function that is not there."""
+    modules = {
+        **declarations.modules,
+        **{alias: script.functions for alias, script in declarations.scripts.items()},
+    }
+    if len(path) == 1:
+        known = [*declarations.functions, *(f"{a}.{n}" for a, fs in modules.items() for n in fs)]
+        return unknown("Python function", path[0], known, span, "N203")
+    if path[0] not in modules:
+        error = unknown("module", path[0], list(modules), span, "N205")
+        error.hint = error.hint or "import a file first: IMPORT PYTHON 'file.py' AS name;"
+        return error
+    return unknown("function", path[1], list(modules[path[0]]), span, "N203")
 
 
 def _home(declarations: Declarations, path: Sequence[str], kind: str) -> Declarations | None:

@@ -692,6 +692,25 @@ class CreateFunction(Syntax):
 
 
 @node
+class CreatePythonFunction(Syntax):
+    """`CREATE [OR REPLACE] TEMP FUNCTION name(parameters) [RETURNS type] LANGUAGE python ..`.
+
+    `volatility` is IMMUTABLE, VOLATILE or nothing; `source` is the text of AS, as it stands there.
+    A parameter of the type ANY takes values of every type, and shared objects.
+    """
+
+    name: Identifier
+    parameters: tuple[FunctionParameter, ...]
+    returns: DataType | None = None
+    volatility: str = ""
+    called_on_null: bool = False
+    options: tuple[Option, ...] = ()
+    source: str | None = None
+    replace: bool = False
+    source_span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@node
 class CreateTableFunction(Syntax):
     """`CREATE [OR REPLACE] TEMP TABLE FUNCTION name(parameters) AS query`."""
 
@@ -777,6 +796,7 @@ Statement = (
     | CreateView
     | CreateTable
     | CreateFunction
+    | CreatePythonFunction
     | CreateTableFunction
     | ImportPython
     | ImportScript

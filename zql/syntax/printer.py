@@ -11,7 +11,17 @@ from zql.syntax import (
     expression_printer,  # noqa: F401 - says how expressions are printed
     operator_printer,  # noqa: F401 - says how operators are printed
 )
-from zql.syntax.layout import LINE, Doc, block, items_of, join, lay_out, one_line
+from zql.syntax.layout import (
+    LINE,
+    Doc,
+    block,
+    group,
+    indent,
+    items_of,
+    join,
+    lay_out,
+    one_line,
+)
 from zql.syntax.names import identifier_text
 from zql.syntax.query_printer import pipes
 from zql.syntax.texts import (
@@ -20,6 +30,7 @@ from zql.syntax.texts import (
     as_alias,
     brackets,
     renders,
+    source_text,
     string_text,
 )
 from zql.tree import Node, walk
@@ -105,6 +116,20 @@ def _create_function(node: ast.CreateFunction, of: Texts) -> Doc:
     return (doc, " AS ", block("(", of(node.body), ")"))
 
 
+@renders(ast.CreatePythonFunction)
+def _create_python_function(node: ast.CreatePythonFunction, of: Texts) -> Doc:
+    head = _create("FUNCTION", node.name, replaces=node.replace)
+    doc: Doc = brackets(f"{head}(", of.list(node.parameters), ")")
+    if node.returns:
+        doc = (doc, f" RETURNS {node.returns}")
+    clauses: list[Doc] = ["LANGUAGE python"]
+    clauses += [node.volatility] if node.volatility else []
+    clauses += ["CALLED ON NULL INPUT"] if node.called_on_null else []
+    clauses += [brackets("OPTIONS (", of.list(node.options), ")")] if node.options else []
+    clauses += [f"AS {source_text(node.source)}"] if node.source is not None else []
+    return group(doc, indent(LINE, join(LINE, clauses)))
+
+
 @renders(ast.CreateTableFunction)
 def _create_table_function(node: ast.CreateTableFunction, of: Texts) -> Doc:
     head = _create("TABLE FUNCTION", node.name, replaces=node.replace)
@@ -113,7 +138,7 @@ def _create_table_function(node: ast.CreateTableFunction, of: Texts) -> Doc:
 
 @renders(ast.FunctionParameter)
 def _function_parameter(node: ast.FunctionParameter, of: Texts) -> Doc:
-    head = f"{any_name(node.name)} {node.type}"
+    head = f"{any_name(node.name)} {'ANY TYPE' if node.type == 'ANY' else node.type}"
     return head if node.default is None else (head, " DEFAULT ", of(node.default))
 
 

@@ -260,7 +260,9 @@ def _strings(place: Place) -> ParseError | None:
         )
     if place.name() == "STRING" and place.name(-1) == "AS":
         return place.error("S119", "an alias is a name, not a string", 'write it bare or in "..."')
-    quoted_path = place.name(-1) in ("WRITE", "TO") or place.name(-1) == "PYTHON"
+    quoted_path = place.name(-1) in ("WRITE", "TO") or (
+        place.name(-1) == "PYTHON" and place.name(-2) == "IMPORT"
+    )
     if quoted_path and place.name() in ("IDENT", "QUOTED_IDENT", "SLASH", "DOT", "INTEGER_DIVIDE"):
         return place.error("S119", "a path stands in single quotes", "write '..' around it")
     in_from = place.name(-2) in ("FROM", "JOIN", "COMMA") or place.name(-1) in ("FROM", "JOIN")
@@ -315,11 +317,13 @@ def _planned(place: Place) -> ParseError | None:
             "write IMPORT PYTHON 'file.py' AS m, or IMPORT MODULE 'file.zql' AS m",
             label=place.expected.text(),
         )
-    if word == "LANGUAGE":
+    creates = place.tokens.text(place.first).upper() == "CREATE"
+    if creates and before == "AS" and place.expected.names == {"STRING"}:
         return place.error(
-            "S113",
-            "CREATE TEMP FUNCTION .. LANGUAGE is not supported yet",
-            "IMPORT PYTHON 'file.py' AS m has functions",
+            "S120",
+            "Python source stands in $$ .. $$",
+            "write LANGUAGE python AS $$ .. $$",
+            label=place.expected.text(),
         )
     return None
 

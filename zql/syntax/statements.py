@@ -9,12 +9,12 @@ from zql.expr import expression as ex
 from zql.source import Span
 from zql.syntax import ast
 from zql.syntax.automaton import Token
+from zql.syntax.function_clauses import FunctionActions
 from zql.syntax.keywords import EXPLAIN_FORMATS
 from zql.syntax.literals import string_value
-from zql.syntax.operators import OperatorActions
 
 
-class StatementActions(OperatorActions):
+class StatementActions(FunctionActions):
     """Queries and statements."""
 
     def query(

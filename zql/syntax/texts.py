@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from itertools import count
 from typing import Any, TypeVar
 
 from zql.expr import expression as ex
@@ -30,6 +31,15 @@ _BINARY = {
 def string_text(value: str) -> str:
     """A string as ZQL writes it."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def source_text(source: str) -> str:
+    """Source of another language in dollars, as it stands; their tag is one that it lacks."""
+    for number in count():
+        mark = f"$source{number}$" if number else "$$"
+        if (source + mark).index(mark) == len(source):
+            return f"{mark}{source}{mark}"
+    raise AssertionError  # pragma: no cover - numbers do not end
 
 
 def path_text(parts: tuple[str, ...]) -> str:
