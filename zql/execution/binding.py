@@ -13,7 +13,7 @@ from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit
 from zql.expr.expression import Column, Expr
 from zql.expr.functions import FunctionParameter, PythonFunction
-from zql.logical.plan import MapRows, PythonColumn, Reduce
+from zql.logical.plan import MapRows, PythonAggregate, PythonColumn, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,14 +142,21 @@ def _is_plain(type_: pa.DataType) -> bool:
     return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
 
 
-def bind(target: PythonColumn | MapRows | Reduce, constants: Constants, catch: Catch) -> Bound:
-    """Loads the function and evaluates the constant arguments. Raises `CallError`."""
+def bind(
+    target: PythonColumn | MapRows | Reduce | PythonAggregate, constants: Constants, catch: Catch
+) -> Bound:
+    """Loads the function and evaluates the constant arguments. Raises `CallError`.
+
+    Of an aggregate class it is `step`, which takes the state first.
+    """
     function = target.function
     try:
         call = loader.load(function)
     except catch as error:
         message = f"cannot be loaded: {traces.told(error)}"
         raise CallError("R713", function.name, 0, message, notes=traces.frames(error)) from None
+    if isinstance(target, PythonAggregate):
+        call = call.step  # type: ignore[attr-defined]
     if isinstance(target, PythonColumn) and function.iterates:
         call = _listed(call)
     record: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.decorator import UdfOptions, options_of
-from zql.execution.signature import described
+from zql.execution.signature import described, is_aggregate
 from zql.expr.functions import PythonFunction
 
 
@@ -26,8 +26,8 @@ def module_functions(
 
     A path is relative to `base_dir`, the script's folder (the current one when None), where
     modules are looked for last.
-    Public is what `__all__` lists, else every function defined there whose name has no leading
-    underscore. Raises `BindError` with the user's frames when the import fails.
+    Public is what `__all__` lists, else every function and aggregate class defined there whose name
+    has no leading underscore. Raises `BindError` with the user's frames when the import fails.
     """
     base_dir = os.path.abspath(base_dir or ".")
     if is_path:
@@ -141,4 +141,6 @@ def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not inspect.isclass(value) and not inspect.ismodule(value)
+    if inspect.isclass(value):
+        return is_aggregate(value)
+    return callable(value) and not inspect.ismodule(value)

@@ -161,6 +161,10 @@ class Probe:
 def _observer(calls: Calls) -> Callable[..., Seen]:
     if calls.way.kind in ("", "MAP", "FLATMAP"):
         return observe
+    if calls.way.kind == "AGGREGATE":
+        from zql.execution.probe_aggregate import observe_aggregate
+
+        return observe_aggregate
     from zql.execution.probe_many import observe_many
 
     return observe_many

@@ -18,7 +18,7 @@ from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, Scan, StageResult
+from zql.logical.plan import Scan, StageResult, called_functions
 from zql.physical.plan import CallPython, Stage
 from zql.storage import registry
 
@@ -185,5 +185,4 @@ def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The Python functions that a stage calls."""
     for step in stage.steps:
         if isinstance(step, CallPython):
-            calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
-            yield from (call.function for call in calls)
+            yield from called_functions(step.call)

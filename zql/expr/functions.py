@@ -28,6 +28,20 @@ class FunctionParameter(Node):
 
 
 @node
+class AggregateClass(Node):
+    """How a Python class aggregates: an object of it is the state of a group.
+
+    `parameters` are those of `__init__`, which has a `ctx` more with `context`. With `merges` two
+    states can be made one. `told_by` says where the type of the result comes from.
+    """
+
+    parameters: tuple[FunctionParameter, ...] = ()
+    context: bool = False
+    merges: bool = False
+    told_by: str = ""
+
+
+@node
 class PythonFunction(Node):
     """A Python function that a worker can load by itself.
 
@@ -39,7 +53,8 @@ class PythonFunction(Node):
     `reads_rows` the keys that it looks at in each record of its first and of its second parameter,
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
     table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
-    more, for what it is told of the task.
+    more, for what it is told of the task. A class that is an `aggregate` has the parameters of its
+    `step` and the result of its `finish`.
     """
 
     name: str
@@ -57,6 +72,7 @@ class PythonFunction(Node):
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
     context: bool = False
+    aggregate: AggregateClass | None = None
 
 
 @node

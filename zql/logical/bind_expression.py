@@ -9,7 +9,8 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.bind_function import expand
-from zql.logical.catalog import Shared, TypeProblem
+from zql.logical.bind_python_aggregate import python_aggregate
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared, TypeProblem
 from zql.logical.context import (
     UNKNOWN,
     Argument,
@@ -24,7 +25,7 @@ from zql.logical.conversion import kind_of
 from zql.logical.declared import sql_function
 from zql.logical.doubts import never_true
 from zql.logical.instances import inlined
-from zql.logical.plan import Assign, Project
+from zql.logical.plan import Assign, Filter, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
 from zql.source import Span
@@ -574,6 +575,8 @@ class ExpressionBinder:
 
     def python_call(self, call: ex.Call, function: PythonFunction) -> ex.Expr:
         self.context.check_python(call.span)
+        if function.aggregate is not None:
+            return python_aggregate(self, call, function, function.aggregate)
         if call.window or call.distinct or call.order or call.filter or call.star:
             raise BindError(
                 f"{'.'.join(call.name)} is a Python function: OVER, DISTINCT, FILTER and * are for "
@@ -610,6 +613,15 @@ class ExpressionBinder:
             on_error=self.context.policy,
             span=call.span,
         )
+
+    def given(
+        self,
+        args: Sequence[ex.Expr | ex.NamedArgument],
+        function: PythonFunction,
+        span: Span | None,
+    ) -> tuple[tuple[ex.Expr, ...], Keywords]:
+        """Arguments bound, and checked against a Python function's parameters."""
+        return bind_arguments(self, args, function, span)
 
     def is_type(self, type: str) -> bool:
         """Whether DuckDB knows a type."""
@@ -677,8 +689,10 @@ class ExpressionBinder:
         args: tuple[ex.Expr, ...],
         keywords: tuple[tuple[str, ex.Expr], ...],
         span: Span | None,
+        way: ProbeWay = IN_EXPRESSION,
+        condition: ex.Expr | None = None,
     ) -> PythonFunction:
-        """The function with its type, seen on the first rows of the input."""
+        """The function with its type, seen on the first rows of the input that pass a condition."""
         args, keywords, shared = without_shared(args, keywords)
         exprs = args + tuple(value for _, value in keywords)
         types = self.types(exprs)
@@ -689,9 +703,12 @@ class ExpressionBinder:
             Assign(names.column(f"argument_{i}", t), e)
             for i, (e, t) in enumerate(zip(exprs, types, strict=True))
         )
-        plan = Project(self.scope.plan, assigns)
+        rows = self.scope.plan if condition is None else Filter(self.scope.plan, condition)
+        plan = Project(rows, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys, shared))
+        return self.context.at(
+            span, lambda: self.context.probe(function, plan, (), keys, shared, way)
+        )
 
     # ---- subqueries ------------------------------------------------------------------------------
 

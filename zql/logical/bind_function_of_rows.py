@@ -167,7 +167,19 @@ def computed(
 
 
 def python_function(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
-    """The function of that name. Raises `BindError`."""
+    """The function of that name. Raises `BindError`, for an aggregate class too."""
+    function = _named_function(context, name, span)
+    if function.aggregate is not None:
+        raise BindError(
+            f"{'.'.join(name)} is an aggregate class, and no function of rows",
+            code="P453",
+            span=span,
+            hint=f"|> AGGREGATE {'.'.join(name)}(..) AS name GROUP BY ..",
+        )
+    return function
+
+
+def _named_function(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
     modules = context.declarations.modules
     if len(name) == 1:
         function = context.declarations.functions.get(name[0])
