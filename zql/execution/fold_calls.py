@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from zql.execution import kinds
 from zql.execution.binding import Argument, AsText, Bound, CallError, Catch, Constants
@@ -43,7 +44,7 @@ class FoldCaller:
         self._most_rows = most_rows
         kind = Merger if call.kind == "MERGE" else Stepper
         partial = call.kind == "PARTIAL"
-        self._folders = [kind(a, constants, catch, partial) for a in call.aggregates]
+        self._folders = [kind(a, constants, as_text, catch, partial) for a in call.aggregates]
         keys = (Argument(k.name, None, kinds.parse(k.type), False) for k in call.keys)
         self._key_values = Bound(call.aggregates[0].function, _nothing, tuple(keys), ())
         self._keys: list[pa.RecordBatch] = []
@@ -114,7 +115,7 @@ class FoldCaller:
         """The rows of a batch, group by group."""
         try:
             for folder in self._folders:
-                folder.open(batch, self._as_text)
+                folder.open(batch)
         except CallError as error:
             self._failed_row = self._number(batch, error.row)
             self._group = None
@@ -122,7 +123,7 @@ class FoldCaller:
         edges = [*begun, batch.num_rows]
         if edges[0]:
             self._feed(batch, 0, edges[0])
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             if open_group:
                 self._end_group()
             open_group = True

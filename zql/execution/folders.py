@@ -1,4 +1,4 @@
-"""One Python aggregate over groups that come one after the other: its state, and what came of it."""
+"""One Python aggregate over groups that come one after the other: its state, and its results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,19 @@ class Folder:
     """
 
     def __init__(
-        self, aggregate: PythonAggregate, constants: Constants, catch: Catch, partial: bool
+        self,
+        aggregate: PythonAggregate,
+        constants: Constants,
+        as_text: AsText,
+        catch: Catch,
+        partial: bool,
     ) -> None:
         """Loads the class; raises `CallError`. A `partial` one gives states and no results."""
         self.calls = 0
         self.bytes = 0
         self.done: list[Any] = []
         self._aggregate = aggregate
+        self._as_text = as_text
         self._catch = catch
         self._partial = partial
         self._bound = bind(aggregate, constants, catch)
@@ -41,7 +47,7 @@ class Folder:
         self._made_with = {name: constants(value)[0] for name, value in aggregate.made_with}
         self._state: Any = None
 
-    def open(self, batch: pa.RecordBatch, as_text: AsText) -> None:
+    def open(self, batch: pa.RecordBatch) -> None:
         """Takes a batch, whose rows are then fed. Raises `CallError` with a row of the batch."""
         raise NotImplementedError
 
@@ -113,12 +119,12 @@ class Stepper(Folder):
     _rows: list[tuple[Any, ...]]
     _places: Sequence[int]
 
-    def open(self, batch: pa.RecordBatch, as_text: AsText) -> None:
+    def open(self, batch: pa.RecordBatch) -> None:
         guard = None
         if self._aggregate.guard is not None:
             guard = [v is True for v in batch.column(self._aggregate.guard.name).to_pylist()]
         counted = self._bound.callable_rows(batch, guard)
-        rows = self._bound.argument_rows(batch, as_text)
+        rows = self._bound.argument_rows(batch, self._as_text)
         self._places = range(batch.num_rows)
         if counted is not None:
             self._places = list(compress(self._places, counted))
@@ -151,10 +157,10 @@ class Merger(Folder):
 
     _states: pa.Array
 
-    def open(self, batch: pa.RecordBatch, as_text: AsText) -> None:
+    def open(self, batch: pa.RecordBatch) -> None:
         (column,) = self._aggregate.args
         if not isinstance(column, Column):
-            raise AssertionError("states come in a column")
+            raise TypeError(column)
         self._states = batch.column(column.name)
 
     def feed(self, start: int, stop: int) -> None:

@@ -133,7 +133,7 @@ class Pipeline:
             step = self.steps[i]
             if isinstance(step, CallPython):
                 stream = self._call(step.call, stream, self.counts[i], self._reaching.get(i, ()))
-                if isinstance(step.call, Reduce | Fold):
+                if isinstance(step.call, Reduce | Fold) and i + 1 < count:
                     self._reduced_by = called_functions(step.call)[0].name
             else:
                 stream = self._select(step.plan, stream, self.counts[i])

@@ -1,4 +1,4 @@
-"""States of Python aggregates as bytes, on their way from the task that made them to another one."""
+"""States of Python aggregates as bytes, on their way from task to task."""
 
 from __future__ import annotations
 

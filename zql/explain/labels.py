@@ -75,11 +75,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return "Apply " + "; ".join(python_lines(plan))
         case lp.Rejects():
             return f"Rejects {plan.number}"
-        case lp.MapRows() | lp.Reduce():
-            return f"{type(plan).__name__} {python_lines(plan)[0]}"
-        case lp.Fold():
-            natives = [f"natives {_assigns(plan.natives)}"] if plan.natives else []
-            return "Fold " + "; ".join((*python_lines(plan), *natives))
+        case lp.MapRows() | lp.Reduce() | lp.Fold():
+            return f"{type(plan).__name__} {'; '.join(python_lines(plan))}{_beside(plan)}"
         case lp.Write():
             shards = dict(plan.options).get("shards")
             shown = f", {shards} shards" if shards else ""
@@ -104,6 +101,11 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
+
+
+def _beside(plan: lp.LogicalPlan) -> str:
+    natives = plan.natives if isinstance(plan, lp.Fold) else ()
+    return f"; beside {_assigns(natives)}" if natives else ""
 
 
 def _sets(plan: lp.Aggregate) -> str:

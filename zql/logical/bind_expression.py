@@ -394,8 +394,11 @@ class ExpressionBinder:
         bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
         return self.compensated(bound) if name.lower() in _COMPENSATED else bound
 
-    def check_place(self, call: ex.Call, aggregate: bool) -> None:
-        """Raises `BindError` for an aggregate or a window function where none can stand."""
+    def check_place(self, call: ex.Call, aggregate: bool, python: bool = False) -> None:
+        """Raises `BindError` for an aggregate or a window function where none can stand.
+
+        One of `python` has no OVER.
+        """
         word = self.row_by_row
         if call.window is not None and word in _WITHOUT_WINDOWS:
             raise BindError(
@@ -406,7 +409,8 @@ class ExpressionBinder:
             )
         if aggregate and call.window is None and word:
             hint = f"|> AGGREGATE first, then |> {word} on its result"
-            raise aggregate_error(call, f"{word} works row by row", _HINTS.get(word, hint))
+            hint = hint if python else _HINTS.get(word, hint)
+            raise aggregate_error(call, f"{word} works row by row", hint)
 
     def check_inner(self, call: ex.Call) -> None:
         """Raises `BindError` for an aggregate over columns of an outer query and none of this one:

@@ -29,7 +29,7 @@ class Binder(Protocol):
 
     def boolean(self, expr: ex.Expr, what: str) -> ex.Expr: ...
 
-    def check_place(self, call: ex.Call, aggregate: bool) -> None: ...
+    def check_place(self, call: ex.Call, aggregate: bool, python: bool = False) -> None: ...
 
     def check_inner(self, call: ex.Call) -> None: ...
 
@@ -67,13 +67,13 @@ def python_aggregate(
     """The bound call. Raises `BindError`."""
     name = ".".join(call.name)
     _check_clauses(call, name)
-    binder.check_place(call, True)
+    binder.check_place(call, aggregate=True, python=True)
     args, keywords, made_with = _arguments(binder, call, function, kind)
     condition = None
     if call.filter is not None:
         condition = binder.boolean(binder.bind(call.filter), "FILTER")
     ordered_by = tuple(binder.bind(key.expr) for key in call.order)
-    _check_operands((*args, *(v for _, v in keywords), *ordered_by, condition), call, name)
+    _check_operands((*ordered_by, *([condition] if condition is not None else [])), call, name)
     ordered_by, _ = binder.typed_arguments(ordered_by, ())
     if not function.returns:
         function = binder.probed(
@@ -134,6 +134,7 @@ def _arguments(
         else:
             of_step.append(arg)
     args, keywords = binder.given(of_step, function, call.span)
+    _check_operands((*args, *(v for _, v in keywords)), call, ".".join(call.name))
     args, keywords = binder.as_declared(function, *binder.typed_arguments(args, keywords))
     maker = replace(function, parameters=kind.parameters, context=kind.context)
     _, made_with = binder.given(of_init, maker, call.span)
@@ -149,8 +150,9 @@ def _arguments(
     return args, keywords, made_with
 
 
-def _check_operands(operands: Sequence[ex.Expr | None], call: ex.Call, name: str) -> None:
-    nodes: list[Node] = [n for operand in operands if operand is not None for n in walk(operand)]
+def _check_operands(operands: Sequence[ex.Expr], call: ex.Call, name: str) -> None:
+    """Raises `BindError` for a lambda's variable, and for an aggregate, in what is aggregated."""
+    nodes: list[Node] = [n for operand in operands for n in walk(operand)]
     if any(isinstance(n, ex.Variable) for n in nodes):
         raise BindError(
             "a Python aggregate cannot be called inside a lambda",

@@ -493,8 +493,8 @@ class Fold(Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        made = (*self.natives, *self.aggregates)
-        return (*self.keys, *(m.column for m in made))
+        natives = (assign.column for assign in self.natives)
+        return (*self.keys, *natives, *(a.column for a in self.aggregates))
 
 
 @node

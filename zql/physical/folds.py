@@ -84,6 +84,9 @@ def grouped(
     taken = tuple(dict.fromkeys(c for a in one.aggregates for c in a.taken))
     order = one.aggregates[0].order
     if one.kind == "AGGREGATE" and one.aggregates[0].distinct:
+        by = (k.expr for k in order if isinstance(k.expr, ex.Column))
+        used = dict.fromkeys((*one.keys, *taken, *by))
+        rows = lp.Project(rows, tuple(lp.Assign(c, c) for c in used))
         rows = lp.DistinctOn(rows, (*one.keys, *taken), order)
     return together(rows, one.keys, (*taken, *beside), order if one.kind == "AGGREGATE" else ())
 

@@ -192,7 +192,7 @@ def _aggregate(plan: lp.Aggregate, wanted: Wanted) -> lp.LogicalPlan:
 
 
 def _fold(plan: lp.Fold, wanted: Wanted) -> lp.LogicalPlan:
-    """Aggregates that nobody uses are not made, but volatile ones; groups are there all the same."""
+    """Aggregates that nobody uses are not made, but for volatile ones; the groups stay."""
     natives = tuple(a for a in plan.natives if a.column.name in wanted)
     kept = tuple(a for a in plan.aggregates if a.column.name in wanted or a.function.volatile)
     if not kept and (natives or plan.keys):
