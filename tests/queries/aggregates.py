@@ -48,7 +48,9 @@ class Middle:
         self.values += [n] * times
 
     def finish(self):
-        return sorted(self.values)[int(self.share * (len(self.values) - 1))] if self.values else None
+        return (
+            sorted(self.values)[int(self.share * (len(self.values) - 1))] if self.values else None
+        )
 
 
 class Pairs:

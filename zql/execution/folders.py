@@ -101,7 +101,7 @@ class Folder:
         except self._catch as error:
             message = f"has a state that cannot be pickled: {type(error).__name__}: {error}"
             hint = "leave that out in __getstate__; without merge, no state is pickled"
-            raise self._error("R741", "merge", message, hint) from None
+            raise self._error("R741", "", message, hint) from None
 
     def _failed(self, method: str, error: BaseException, row: int = 0) -> CallError:
         found = failed(self._aggregate.function, row, error)
@@ -109,8 +109,9 @@ class Folder:
         return found
 
     def _error(self, code: str, method: str, message: str, hint: str, row: int = 0) -> CallError:
-        name = f"{self._aggregate.function.name}.{method}"
-        return CallError(code, name, row, message, hint=hint)
+        name = self._aggregate.function.name
+        named = f"{name}.{method}" if method else name
+        return CallError(code, named, row, message, hint=hint)
 
 
 class Stepper(Folder):
@@ -180,7 +181,8 @@ class Merger(Folder):
         except self._catch as error:
             raise self._failed("merge", error) from None
         if found is not None and found is not self._state:
-            message = f"gave {show(found)}, and only what it changes in its own object counts"
+            kind = type(found).__name__
+            message = f"gave a {kind}, and only what it changes in its own object counts"
             hint = "take the other state into self, and return nothing"
             raise self._error("R711", "merge", message, hint)
 
@@ -188,6 +190,6 @@ class Merger(Folder):
         try:
             return unpacked(blob, self._class)
         except self._catch as error:
-            message = f"was given a state that cannot be unpickled: {type(error).__name__}: {error}"
+            message = f"has a state that cannot be unpickled: {type(error).__name__}: {error}"
             hint = "see to it in __setstate__; without merge, no state is pickled"
-            raise self._error("R741", "merge", message, hint) from None
+            raise self._error("R741", "", message, hint) from None

@@ -95,7 +95,8 @@ class Probe:
                 if "{}" in place:
                     found = _place(native, run.plan, seen.row, seen.last)
                     place = place.replace("{}", found)
-                message = f"{self._function.name} on {place} {seen.message}"
+                name = f"{self._function.name}.{seen.method}".rstrip(".")
+                message = f"{name} on {place} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
             raise BindError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from zql.errors import UdfError
@@ -11,9 +13,12 @@ from zql.execution.engine import Engine
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NoType, kind_of, settled
 from zql.execution.results import to_arrow
-from zql.execution.seen import Calls, Seen, failed_call, with_shared
+from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
 from zql.execution.shared import Stored
 from zql.execution.signature import CONTEXT
+from zql.expr.functions import PythonFunction
+
+_TOGETHER = "the first rows"
 
 
 def observe_aggregate(
@@ -21,42 +26,60 @@ def observe_aggregate(
 ) -> Seen:
     """Takes the rows into one object; never raises what its methods raise."""
     function = calls.function
-    kind = function.aggregate
-    try:
-        made_of: Any = loader.load(function)
-    except BaseException as error:  # noqa: BLE001 - user code
-        return failed_call(0, error, "R713", "cannot be loaded:")
-    stepping = {p.name for p in function.parameters} | ({CONTEXT} if function.context else set())
-    making = {p.name for p in kind.parameters} - stepping if kind is not None else set()
+    stepping, making = _keywords(function)
     strict = [not p.passes_null for p in function.parameters]
     state: Any = None
-    for row, given in enumerate(calls.rows):
-        worker.note_detail(row)
-        try:
+    method = ""
+    row = 0
+    try:
+        made_of = loader.load(function)
+    except BaseException as error:  # noqa: BLE001 - user code
+        return failed_call(0, error, "R713", "cannot be loaded:")
+    try:
+        for row, given in enumerate(calls.rows):
+            worker.note_detail(row)
             arguments, shared = with_shared(calls, given, objects or Stored(calls.folders))
-        except UdfError as error:
-            return Seen(code=error.code, message=error.message, notes=error.notes)
-        count = len(arguments) - len(calls.keywords)
-        named = {**dict(zip(calls.keywords, arguments[count:], strict=True)), **shared}
-        if kind is not None and kind.context:
-            making.add(CONTEXT)
-        try:
+            count = len(arguments) - len(calls.keywords)
+            named = {**dict(zip(calls.keywords, arguments[count:], strict=True)), **shared}
             if state is None:
-                state = made_of(**{k: v for k, v in named.items() if k in making})
-            if not any(s and a is None for s, a in zip(strict, arguments[:count], strict=False)):
-                state.step(*arguments[:count], **{k: v for k, v in named.items() if k in stepping})
-        except BaseException as error:  # noqa: BLE001 - user code
-            return failed_call(row, error, "R710", "raised")
-    if state is None:
-        return Seen()
+                method = "__init__"
+                state = made_of(**{name: named[name] for name in making & named.keys()})
+            if any(s and a is None for s, a in zip(strict, arguments[:count], strict=False)):
+                continue
+            method = "step"
+            state.step(*arguments[:count], **{n: named[n] for n in stepping & named.keys()})
+    except UdfError as error:
+        return Seen(code=error.code, message=error.message, notes=error.notes)
+    except BaseException as error:  # noqa: BLE001 - user code
+        return replace(failed_call(row, error, "R710", "raised"), method=method)
+    return _finished(state) if state is not None else Seen()
+
+
+def _keywords(function: PythonFunction) -> tuple[set[str], set[str]]:
+    """The named arguments of `step`, and those of `__init__`."""
+    context = {CONTEXT}
+    stepping = {p.name for p in function.parameters}
+    kind = function.aggregate
+    making = {p.name for p in kind.parameters} - stepping if kind is not None else set()
+    return (
+        stepping | (context if function.context else set()),
+        making | (context if kind is not None and kind.context else set()),
+    )
+
+
+def _finished(state: Any) -> Seen:
+    """The type of what a state gives."""
     try:
         value = state.finish()
-        found = settled(kind_of(value))
-        to_arrow([value], found)
+        iterates = isinstance(value, Iterator)
+        if iterates:
+            value = list(islice(value, MOST_ELEMENTS))
+        kind = settled(kind_of(value))
+        to_arrow([value], kind)
     except (NoType, Misfit) as error:
-        return Seen(
-            row=len(calls.rows) - 1, code="R711", message=f"has no type for its result: {error}"
-        )
+        message = f"has no one type for its result: {error}"
+        return Seen(place=_TOGETHER, method="finish", code="R711", message=message)
     except BaseException as error:  # noqa: BLE001 - user code
-        return failed_call(len(calls.rows) - 1, error, "R710", "raised")
-    return Seen(str(found))
+        failed = failed_call(0, error, "R710", "raised")
+        return replace(failed, place=_TOGETHER, method="finish")
+    return Seen(str(kind), iterates)

@@ -10,7 +10,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.expr.functions import AggregateClass, PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay
-from zql.logical.context import Context
+from zql.logical.context import Context, unknown
 from zql.source import Span
 from zql.tree import Node, walk
 
@@ -128,6 +128,7 @@ def _arguments(
     making = {p.name for p in kind.parameters} - {p.name for p in function.parameters}
     of_init: list[ex.NamedArgument] = []
     of_step: list[ex.Expr | ex.NamedArgument] = []
+    _check_names(call, function, kind)
     for arg in call.args:
         if isinstance(arg, ex.NamedArgument) and arg.name in making:
             of_init.append(arg)
@@ -148,6 +149,16 @@ def _arguments(
                 hint="a parameter of step gets a value of each row",
             )
     return args, keywords, made_with
+
+
+def _check_names(call: ex.Call, function: PythonFunction, kind: AggregateClass) -> None:
+    """Raises `BindError` for a named argument that neither `step` nor `__init__` has."""
+    if any(p.variadic for p in function.parameters):
+        return
+    names = list(dict.fromkeys(p.name for p in (*function.parameters, *kind.parameters)))
+    for arg in call.args:
+        if isinstance(arg, ex.NamedArgument) and arg.name not in names:
+            raise unknown("parameter", arg.name, names, arg.span or call.span, "N206")
 
 
 def _check_operands(operands: Sequence[ex.Expr], call: ex.Call, name: str) -> None:
