@@ -8,12 +8,19 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from zql.errors import BindError, ZqlError
+from zql.execution.fold_calls import FoldCaller
 from zql.execution.introspect import module_functions
+from zql.execution.kinds import Kind
 from zql.execution.states import packed, unpacked
+from zql.execution.udf import ORDINAL
+from zql.expr.expression import Column
+from zql.logical import plan as lp
+from zql.physical.exchange import STARTS
 from zql.session import ALL_RULES, Session
 
 CLASSES = """
@@ -146,6 +153,19 @@ def test_floats_are_added_in_one_order(place):
     assert len(sums) == 1
 
 
+def test_calls_of_step_are_counted(place):
+    """NULLs and what FILTER leaves out are no calls; nor are merges."""
+    place.functions(CLASSES)
+    place.rows("in.jsonl", [{"x": None if x % 3 == 0 else x, "k": x % 2} for x in range(60)])
+    for name in ("Sum", "Median"):
+        report = place.run(
+            "IMPORT PYTHON 'udf.py' AS q; SET split_size = 200; FROM 'in.jsonl' "
+            f"|> AGGREGATE q.{name}(x) FILTER (WHERE k = 0) AS s GROUP BY k "
+            f"|> WRITE '{name}.jsonl'"
+        )
+        assert report.counters["python_calls"] == 20
+
+
 def test_many_groups_in_many_batches(place):
     place.functions(CLASSES)
     with place.session() as session:
@@ -158,24 +178,52 @@ def test_many_groups_in_many_batches(place):
     assert found == [{"n": 30_000, "right": 30_000, "listed": 30_000}]
 
 
-@pytest.mark.parametrize("name", ["Length", "MergedLength"])
-def test_a_group_bigger_than_memory_streams(place, name):
+def run_in_little_memory(place, query):
     """In a process of its own: the budget is for all of a run, and that of the tests is large."""
-    place.functions(CLASSES)
-    (place.folder / "job.zql").write_text(
-        "IMPORT PYTHON 'udf.py' AS q;"
-        "FROM range(2_000_000) AS r (id)"
-        "|> SELECT id, if(id % 100_000 = 1, id, 7) AS k, repeat('x', 200) AS text"
-        f"|> AGGREGATE q.{name}(id, text) AS found GROUP BY k |> WRITE 'out.jsonl'"
-    )
+    job = f"IMPORT PYTHON 'udf.py' AS q; {query} |> WRITE 'out.jsonl'"
+    (place.folder / "job.zql").write_text(job)
     command = [sys.executable, "-m", "zql", "run", "job.zql", "--json"]
     options = ["--workers", "1", "--memory", "450MB", "--set", f"temp_dir={place.temp}"]
     done = subprocess.run(
         [*command, *options], cwd=place.folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["counters"]["python_calls"] == 2_000_000
-    found = {row["k"]: row["found"] for row in place.read("out.jsonl")}
+    return place.read("out.jsonl")
+
+
+def test_big_states_do_not_pile_up(place):
+    """They come out in batches of some megabytes, however few groups these are."""
+    place.functions(
+        """
+        class Sketch:
+            def __init__(self): self.cells = bytes(100_000)
+            def step(self, x: int): ...
+            def merge(self, other): ...
+            def finish(self) -> int: return 0
+        """
+    )
+    (function,) = module_functions("udf.py", is_path=True).values()
+    key = Column("k", "BIGINT")
+    aggregate = lp.PythonAggregate(Column("s", "BLOB"), function, (key,))
+    call = lp.Fold(lp.BatchInput((key,)), (key,), (aggregate,), kind="PARTIAL")
+    rows = pa.record_batch({"k": range(1000), STARTS: [1] * 1000, ORDINAL: range(1000)})
+    caller = FoldCaller(call, lambda _: (None, Kind("NULL")), lambda *_: pa.array([]))
+    batches = list(caller.run(iter([rows])))
+    assert max(batch.nbytes for batch in batches) < 17 * 2**20
+    assert [k for batch in batches for k in batch["k"].to_pylist()] == list(range(1000))
+
+
+@pytest.mark.parametrize("name", ["Length", "MergedLength"])
+def test_a_group_bigger_than_memory_streams(place, name):
+    """Two million rows, nearly all of one key, are no more than some of them at a time."""
+    place.functions(CLASSES)
+    rows = run_in_little_memory(
+        place,
+        "FROM range(2_000_000) AS r (id)"
+        "|> SELECT id, if(id % 100_000 = 1, id, 7) AS k, repeat('x', 200) AS text"
+        f"|> AGGREGATE q.{name}(id, text) AS found GROUP BY k",
+    )
+    found = {row["k"]: row["found"] for row in rows}
     assert len(found) == 21
     assert found[7] == [1_999_980, 399_996_000]
     assert found[1] == [1, 200]

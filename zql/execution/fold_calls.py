@@ -66,14 +66,12 @@ class FoldCaller:
             self._numbered = ORDINAL in batch.schema.names
             begun = self._begun(batch, first=not open_group)
             self._note_keys(batch, begun)
-            self._take(batch, begun, open_group)
+            yield from self._take(batch, begun, open_group)
             open_group = True
-            while self._is_full():
-                yield self._batch(min(self._most_rows, len(self._folders[0].done)))
         if open_group or (not self._call.keys and self._call.kind != "PARTIAL"):
             self._end_group()
-        while self._folders[0].done:
-            yield self._batch(min(self._most_rows, len(self._folders[0].done)))
+        if self._folders[0].done:
+            yield self._batch()
 
     def failed_at(self) -> tuple[int | None, str]:
         """The row that a failed call was about, by its number, and the group, for people."""
@@ -111,8 +109,10 @@ class FoldCaller:
             names = [k.name for k in self._call.keys]
             self._keys.append(batch.select(names).take(pa.array(begun, pa.int64())))
 
-    def _take(self, batch: pa.RecordBatch, begun: list[int], open_group: bool) -> None:
-        """The rows of a batch, group by group."""
+    def _take(
+        self, batch: pa.RecordBatch, begun: list[int], open_group: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a batch, group by group; what is done comes out when it is much."""
         try:
             for folder in self._folders:
                 folder.open(batch)
@@ -126,6 +126,8 @@ class FoldCaller:
         for start, stop in pairwise(edges):
             if open_group:
                 self._end_group()
+                if self._is_full():
+                    yield self._batch()
             open_group = True
             self._group = (batch, start)
             self._feed(batch, start, stop)
@@ -151,12 +153,13 @@ class FoldCaller:
     def _is_full(self) -> bool:
         folders = self._folders
         many = len(folders[0].done) >= self._most_rows
-        return many or bool(folders[0].done and sum(f.bytes for f in folders) >= _MOST_BYTES)
+        return many or sum(folder.bytes for folder in folders) >= _MOST_BYTES
 
-    def _batch(self, count: int) -> pa.RecordBatch:
-        """The first groups that are done, as a batch."""
+    def _batch(self) -> pa.RecordBatch:
+        """The groups that are done, as a batch."""
         import pyarrow as pa
 
+        count = len(self._folders[0].done)
         columns: list[pa.Array] = []
         names = [c.name for c in self._call.columns]
         if self._call.keys:
@@ -166,7 +169,7 @@ class FoldCaller:
             self._keys = rest.to_batches()
         for folder in self._folders:
             try:
-                columns.append(folder.results(count))
+                columns.append(folder.results())
             except CallError as error:
                 width = len(self._call.keys)
                 keys = pa.RecordBatch.from_arrays(columns[:width], names[:width])

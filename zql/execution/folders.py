@@ -65,13 +65,12 @@ class Folder:
         else:
             self.done.append(self._finished(self._made() if state is None else state))
 
-    def results(self, count: int) -> pa.Array:
-        """What came of the first `count` groups, as a column. Raises `CallError` with a group."""
+    def results(self) -> pa.Array:
+        """What came of the groups since the last time. Raises `CallError` with one of them."""
         import pyarrow as pa
 
-        values, self.done = self.done[:count], self.done[count:]
+        values, self.done, self.bytes = self.done, [], 0
         if self._partial:
-            self.bytes = sum(len(blob or b"") for blob in self.done)
             return pa.array(values, pa.binary())
         kind = kinds.parse(self._aggregate.column.type)
         try:
