@@ -617,12 +617,12 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
     except UdfError as error:
         for node in walk(plan):
             if (
-                isinstance(node, lp.PythonColumn | lp.MapRows | lp.Reduce)
+                isinstance(node, lp.PythonColumn | lp.MapRows | lp.Reduce | lp.PythonAggregate)
                 and node.span
                 and not error.span
             ):
                 name = re.escape(node.function.name)
-                named = re.match(rf"{name} |.*, while it called {name}\Z", error.message)
+                named = re.match(rf"{name}(\.\w+)? |.*, while it called {name}\Z", error.message)
                 error.span = node.span if named else None
         raise
     except RunError as error:

@@ -24,6 +24,7 @@ from zql.tree import Node, walk
 _COSTLY = (
     lp.MapRows
     | lp.Reduce
+    | lp.Fold
     | lp.Apply
     | lp.Aggregate
     | lp.Distinct

@@ -77,7 +77,7 @@ def session_for():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The current folder of a test: its data, its functions, room for what it writes."""
-    for name in ("data", "udfs.py"):
+    for name in ("data", "udfs.py", "aggregates.py"):
         os.symlink(HERE / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path

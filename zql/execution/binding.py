@@ -14,7 +14,7 @@ from zql.execution.misfit import Misfit
 from zql.execution.refused import RefusedCallError
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import FunctionParameter, PythonFunction
-from zql.logical.plan import MapRows, PythonColumn, Reduce
+from zql.logical.plan import MapRows, PythonAggregate, PythonColumn, Reduce
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,10 +180,17 @@ def load_verb(function: PythonFunction) -> str:
     return "cannot be built:" if function.built else "cannot be loaded:"
 
 
-def bind(target: PythonColumn | MapRows | Reduce, constants: Constants, catch: Catch) -> Bound:
-    """Loads the function and evaluates the constant arguments. Raises `CallError`."""
+def bind(
+    target: PythonColumn | MapRows | Reduce | PythonAggregate, constants: Constants, catch: Catch
+) -> Bound:
+    """Loads the function and evaluates the constant arguments. Raises `CallError`.
+
+    Of an aggregate class it is `step`, which takes the state first.
+    """
     function = target.function
     call = loaded(function, constants, catch)
+    if isinstance(target, PythonAggregate):
+        call = call.step  # type: ignore[attr-defined]
     if isinstance(target, PythonColumn) and function.iterates and not function.is_async:
         call = _listed(call)
     record: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import Apply, PythonOperator
+from zql.logical.plan import called_functions
 from zql.physical.plan import CallPython, Stage
 
 
@@ -13,13 +13,7 @@ def functions_of(stage: Stage) -> Iterator[PythonFunction]:
     """The functions that a stage calls."""
     for step in stage.steps:
         if isinstance(step, CallPython):
-            yield from functions_in(step.call)
-
-
-def functions_in(call: PythonOperator) -> tuple[PythonFunction, ...]:
-    """The functions that a step calls."""
-    calls = call.calls if isinstance(call, Apply) else (call,)
-    return tuple(each.function for each in calls)
+            yield from called_functions(step.call)
 
 
 def has_time_limit(stage: Stage) -> bool:

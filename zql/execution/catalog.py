@@ -383,6 +383,9 @@ def _without_python(expr: ex.Expr) -> ex.Expr:
     def visit(node: Node) -> Node:
         if isinstance(node, ex.PythonCall):
             return ex.Cast(ex.Literal(None), node.type)
+        if isinstance(node, ex.PythonAggregateCall):
+            null = ex.Cast(ex.Literal(None), node.type)
+            return ex.Call(("any_value",), (null,), aggregate=True)
         if isinstance(node, ex.SharedObject | ex.TaskContext):
             return ex.Literal(None)
         return map_children(node, visit)

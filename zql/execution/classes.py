@@ -13,7 +13,7 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import traces
 from zql.execution.decorator import UdfOptions
-from zql.execution.signature import described
+from zql.execution.signature import described, is_aggregate
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 
@@ -46,8 +46,16 @@ def described_call(
     `shared` are arguments of a class beside those of the options. Raises `BindError` for arguments
     that it does not take; those that it lacks are noted.
     """
-    found = described(target_of(value), named, options)
     given = {**(options.init or {}), **(shared or {})}
+    if is_aggregate(value):
+        if given:
+            raise BindError(
+                f"{named.name} is an aggregate class: the call has its arguments, not init",
+                code="P447",
+                hint=f"|> AGGREGATE {named.name}(.., {next(iter(given))} => ..) AS name",
+            )
+        return described(value, named, options)
+    found = described(target_of(value), named, options)
     if not inspect.isclass(value):
         if given:
             raise BindError(

@@ -16,6 +16,7 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.classes import described_call, is_callable_class
 from zql.execution.decorator import options_of, with_options
+from zql.execution.signature import is_aggregate
 from zql.expr.functions import PythonFunction
 
 
@@ -26,9 +27,9 @@ def module_functions(
 
     A path is relative to `base_dir`, the script's folder (the current one when None), where
     modules are looked for last.
-    Public is what `__all__` lists, else every function defined there whose name has no leading
-    underscore; a class whose objects can be called is a function. Raises `BindError` with the
-    user's frames when the import fails.
+    Public is what `__all__` lists, else every function and aggregate class defined there whose name
+    has no leading underscore; a class whose objects can be called is a function. Raises `BindError`
+    with the user's frames when the import fails.
     """
     module, base = imported(target, is_path, base_dir)
     alias = os.path.splitext(os.path.basename(base.path))[0] if is_path else target
@@ -154,5 +155,5 @@ def public(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 def _is_function(value: Any) -> bool:
     if inspect.isclass(value):
-        return is_callable_class(value)
+        return is_callable_class(value) or is_aggregate(value)
     return callable(value) and not inspect.ismodule(value)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
-from zql.execution.called import functions_in
 from zql.execution.calls_ahead import Stuck, is_special
 from zql.execution.carry import carried
 from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
+from zql.execution.fold_calls import FoldCaller
 from zql.execution.group_calls import GroupCaller
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
@@ -38,13 +39,16 @@ from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical.plan import (
     Apply,
     BatchInput,
+    Fold,
     LogicalPlan,
     MapRows,
     PythonOperator,
     Reduce,
     Scan,
+    called_functions,
 )
 from zql.physical.exchange import exchange
+from zql.physical.folds import grouped
 from zql.physical.plan import CallPython, RunSql, Stage, Step, policies_in
 from zql.physical.sql import render
 from zql.storage.format import Split
@@ -100,7 +104,11 @@ class Pipeline:
         self._shard = Shard(*tasks, path)
         self._reduced_by = ""
         # Rows are counted as they come; past a second call that count needs a column of its own.
-        self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
+        # Where groups are put together in the task, each row must keep its number.
+        called = [step.call for step in self.steps if isinstance(step, CallPython)]
+        self._numbered = len(called) > 1 or any(
+            isinstance(call, Fold) and call.kind == "PARTIAL" for call in called
+        )
         self._relations: Mapping[Node, str] = {}
         self._rejections = Rejections(self._places, self._place)
         self._reaching = _first_steps(self.steps)
@@ -129,8 +137,8 @@ class Pipeline:
             step = self.steps[i]
             if isinstance(step, CallPython):
                 stream = self._call(step.call, stream, self.counts[i], self._reaching.get(i, ()))
-                if isinstance(step.call, Reduce):
-                    self._reduced_by = step.call.function.name
+                if isinstance(step.call, Reduce | Fold) and i + 1 < count:
+                    self._reduced_by = called_functions(step.call)[0].name
             else:
                 stream = self._select(step.plan, stream, self.counts[i])
         return stream
@@ -245,7 +253,7 @@ class Pipeline:
         policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows; it is the first step of these policies."""
-        if not isinstance(call, Reduce) and any(f.built for f in functions_in(call)):
+        if not isinstance(call, Reduce | Fold) and any(f.built for f in called_functions(call)):
             # What a class makes may be large: not where there is nothing to call it for.
             first = next(stream, None)
             if first is None and not _calls_for_nothing(call):
@@ -255,21 +263,27 @@ class Pipeline:
             caller = self._caller(call)
         except CallError as error:
             raise locate.load_error(error) from None
-        if isinstance(caller, ShardCaller | GroupCaller):
+        if isinstance(caller, ShardCaller | GroupCaller | FoldCaller):
             if isinstance(call, Reduce) and call.kind == "COMBINE":
+                stream = self._together(call, stream)
+            if isinstance(call, Fold) and call.kind == "PARTIAL":
                 stream = self._together(call, stream)
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
-        elif any(is_special(function) for function in functions_in(call)):
+        elif any(is_special(function) for function in called_functions(call)):
             stream = self._batched(stream, None)  # the more rows, the more calls at a time
         return self._call_each(caller, stream, count, policies)
 
-    def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
+    def _caller(
+        self, call: PythonOperator
+    ) -> Caller | BatchCaller | ShardCaller | GroupCaller | FoldCaller:
         find, rows = (_Constants(self), self._as_text), self._settings.batch_rows
         match call:
             case Reduce():
                 return GroupCaller(call, *find, catch=self._catch, most_rows=rows)
+            case Fold():
+                return FoldCaller(call, *find, catch=self._catch, most_rows=rows)
             case MapRows(kind="MAP BATCHES"):
                 return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
             case MapRows(kind="MAP SHARDS"):
@@ -278,18 +292,24 @@ class Pipeline:
                 kept = self._stuck
                 return Caller(call, *find, catch=self._catch, most_rows=rows, stuck=kept)
 
-    def _together(self, call: Reduce, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a part with those of each group together."""
+    def _together(
+        self, call: Reduce | Fold, stream: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a part with those of each group together; a Fold has their numbers too."""
         first = next(stream, None)
         if first is None:
             return
         engine, sources = self.connection()
         leaf = call.input
         if not isinstance(leaf, BatchInput):
-            raise InternalError("COMBINE works on batches")
+            raise InternalError("parts of groups are made of batches")
         rows = Remembering(chain((first,), stream))
         name = self._stack.enter_context(registered_stream(engine, first.schema, rows))
-        plan = exchange(call, leaf)
+        if isinstance(call, Fold):
+            leaf = replace(leaf, columns=(*leaf.columns, _NUMBER))
+            plan = grouped(call, leaf, (_NUMBER,))
+        else:
+            plan = exchange(call, leaf)
         relations = sources.of(plan, {leaf: f"(SELECT {casts(leaf.columns)} FROM {name})"})
         try:
             yield from self._stack.enter_context(
@@ -336,7 +356,7 @@ class Pipeline:
 
     def _call_once(
         self,
-        caller: ShardCaller | GroupCaller,
+        caller: ShardCaller | GroupCaller | FoldCaller,
         stream: Iterator[pa.RecordBatch],
         count: StepCount,
     ) -> Iterator[pa.RecordBatch]:
@@ -350,6 +370,8 @@ class Pipeline:
             except CallError as error:
                 if isinstance(caller, ShardCaller):
                     place = self._shard_place(caller)
+                elif isinstance(caller, FoldCaller):
+                    place = self._fold_place(caller)
                 else:
                     place = caller.place(error)
                 raise locate.call_error(error, place) from None
@@ -399,6 +421,12 @@ class Pipeline:
         if row is None:
             return locate.input_place(self._input)
         return f"{self._place(row)}, the last that it took,"
+
+    def _fold_place(self, caller: FoldCaller) -> str:
+        row, group = caller.failed_at()
+        if row is None:
+            return group or "all the rows"
+        return f"{self._place(row)} ({group})" if group else self._place(row)
 
     def _places(self, numbers: Sequence[int]) -> list[tuple[str | None, int | None]]:
         return locate.row_places(self._input, self.steps[0], numbers, self.connection)
@@ -508,7 +536,6 @@ def describe(step: Step) -> str:
     """A short name for a step: its operators, or the functions it calls."""
     if isinstance(step, CallPython):
         call = step.call
-        calls = call.calls if isinstance(call, Apply) else (call,)
-        names = ", ".join(dict.fromkeys(c.function.name for c in calls))
+        names = ", ".join(dict.fromkeys(f.name for f in called_functions(call)))
         return f"CALL {names}" if isinstance(call, Apply) else f"{call.kind} {names}"
     return "SQL"

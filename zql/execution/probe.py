@@ -101,7 +101,8 @@ class Probe:
                     found = _place(native, run.plan, seen.row, seen.last)
                     place = place.replace("{}", found)
                 where = "" if seen.code == "R713" else f" on {place}"  # there was no call yet
-                message = f"{self._function.name}{where} {seen.message}"
+                name = f"{self._function.name}.{seen.method}".rstrip(".")
+                message = f"{name}{where} {seen.message}"
                 raise UdfError(message, code=seen.code, notes=seen.notes)
         if not seen.returns and self._record:
             raise BindError(
@@ -171,6 +172,10 @@ def _observer(calls: Calls) -> Callable[..., Seen]:
         return observe_lists
     if calls.way.kind in ("", "MAP", "FLATMAP"):
         return observe
+    if calls.way.kind == "AGGREGATE":
+        from zql.execution.probe_aggregate import observe_aggregate
+
+        return observe_aggregate
     from zql.execution.probe_many import observe_many
 
     return observe_many

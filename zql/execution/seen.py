@@ -46,7 +46,7 @@ class Seen:
     """What calls gave: a type (empty when there was no row), or why the one of `row` failed.
 
     A call of many rows is one of those from `row` to `last`; `place` is put for the rows' own place
-    when it has `{}` in it.
+    when it has `{}` in it. Of a class it was this `method`.
     """
 
     returns: str = ""
@@ -54,6 +54,7 @@ class Seen:
     row: int = 0
     last: int | None = None
     place: str = "{}"
+    method: str = ""
     code: str = ""
     message: str = ""
     notes: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from zql.execution.frames import array_form_of, form_of
 from zql.execution.keys_read import keys_of_record, keys_of_rows
 from zql.execution.kinds import Kind
 from zql.execution.shard import Shard
-from zql.expr.functions import FunctionParameter, PythonFunction
+from zql.expr.functions import AggregateClass, FunctionParameter, PythonFunction
 from zql.schema import Field, Schema
 
 _SCALARS: dict[Any, str] = {
@@ -57,10 +57,13 @@ def described(
 ) -> PythonFunction:
     """`named` with the parameters, the result type and the volatility of the function itself.
 
-    A result that is an iterator has the type of a list of its elements.
+    A result that is an iterator has the type of a list of its elements. A class that aggregates is
+    described by its methods.
     """
-    hints = _hints(_signed(function))
     options = options or options_of(function)
+    if is_aggregate(function):
+        return _described_aggregate(function, named, options)
+    hints = _hints(_signed(function))
     parameter = _parameter if options.batch_size is None else listed_parameter
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
@@ -93,6 +96,46 @@ def is_async(function: Callable[..., Any]) -> bool:
     call = getattr(type(function), "__call__", None)  # noqa: B004 - it is looked into, not called
     made = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(of(function) or of(call) for of in made)
+
+
+def is_aggregate(value: Any) -> bool:
+    """Whether it is a class whose objects take rows by `step`, and are done by `finish`."""
+    if not inspect.isclass(value) or any("__call__" in vars(c) for c in value.__mro__):
+        return False
+    return callable(getattr(value, "step", None)) and callable(getattr(value, "finish", None))
+
+
+def _described_aggregate(kind: Any, named: PythonFunction, options: UdfOptions) -> PythonFunction:
+    """`named` with the parameters of `step`, and the type of what `finish` gives."""
+    hints = _hints(kind.step)
+    told_by = "@zql.udf"
+    annotation = options.returns
+    if annotation is None:
+        annotation, told_by = _hints(kind.finish).get("return"), "the annotation of finish"
+    if isinstance(annotation, str) and options.returns is not None:
+        result: Kind | None = kinds.parse(annotation)
+        iterates = False
+    else:
+        result, iterates = _result(annotation)
+    return dataclasses.replace(
+        named,
+        parameters=_parameters(kind.step, hints, _parameter)[1:],
+        returns=str(result) if result is not None else "",
+        iterates=iterates,
+        volatile=options.volatile,
+        context=_takes_context(kind.step, hints),
+        aggregate=_aggregate_class(kind, told_by if result is not None else ""),
+    )
+
+
+def _aggregate_class(kind: Any, told_by: str) -> AggregateClass:
+    merges = callable(getattr(kind, "merge", None))
+    made = kind.__init__
+    if made is object.__init__:
+        return AggregateClass(merges=merges, told_by=told_by)
+    hints = _hints(made)
+    given = tuple(p for p in _parameters(made, hints, _parameter)[1:] if not p.variadic)
+    return AggregateClass(given, _takes_context(made, hints), merges, told_by)
 
 
 def fields_of(kind: Kind | None) -> Schema | None:

@@ -12,7 +12,7 @@ from zql.execution.engine import Engine
 from zql.execution.pipeline import Pipeline
 from zql.execution.refused import took_too_long
 from zql.execution.task import TaskSpec
-from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
+from zql.logical.plan import Apply, Fold, MapRows, PythonColumn, Reduce
 from zql.physical.plan import CallPython, Stage
 
 if TYPE_CHECKING:
@@ -41,11 +41,13 @@ def without_stuck(spec: TaskSpec, death: Death, engine: Engine) -> TaskSpec:
 
 def _let_go(stage: Stage, late: Overdue) -> bool:
     """Whether all such calls may fail."""
-    calls: list[PythonColumn | MapRows | Reduce] = []
+    calls: list[PythonColumn | MapRows | Reduce | Fold] = []
     for step in stage.steps:
         if isinstance(step, CallPython):
             calls += step.call.calls if isinstance(step.call, Apply) else [step.call]
-    found = [call for call in calls if late.is_of(call.function.name)]
+    found = [
+        call for call in calls if not isinstance(call, Fold) and late.is_of(call.function.name)
+    ]
     return bool(found) and all(
         not isinstance(call, Reduce)
         and (call.on_error is not None or (isinstance(call, PythonColumn) and call.safe))

@@ -152,6 +152,17 @@ def _calls(call: lp.PythonOperator) -> list[Document]:
                 ],
             }
         ]
+    if isinstance(call, lp.Fold):
+        return [
+            {
+                "operator": call.kind,
+                **_function(aggregate.function),
+                "keys": [key.name for key in call.keys],
+                "record": [],
+                "columns": [{"name": aggregate.column.name, "type": aggregate.column.type}],
+            }
+            for aggregate in call.aggregates
+        ]
     if isinstance(call, lp.MapRows):
         columns = zip(call.names, call.made, strict=True)
         return [

@@ -75,8 +75,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return "Apply " + "; ".join(python_lines(plan))
         case lp.Rejects():
             return f"Rejects {plan.number}"
-        case lp.MapRows() | lp.Reduce():
-            return f"{type(plan).__name__} {python_lines(plan)[0]}"
+        case lp.MapRows() | lp.Reduce() | lp.Fold():
+            return f"{type(plan).__name__} {'; '.join(python_lines(plan))}{_beside(plan)}"
         case lp.Write():
             shards = dict(plan.options).get("shards")
             shown = f", {shards} shards" if shards else ""
@@ -101,6 +101,11 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
+
+
+def _beside(plan: lp.LogicalPlan) -> str:
+    natives = plan.natives if isinstance(plan, lp.Fold) else ()
+    return f"; beside {_assigns(natives)}" if natives else ""
 
 
 def _sets(plan: lp.Aggregate) -> str:
@@ -143,6 +148,16 @@ def _readable(expr: ex.Expr) -> ex.Expr:
         node = map_children(node, visit)
         if isinstance(node, ex.Column):
             return ex.Variable(node.name)
+        if isinstance(node, ex.PythonAggregateCall):
+            made = tuple(ex.NamedArgument(k, v) for k, v in _named(node.made_with))
+            given = tuple(a for a in node.args if not _is_context(a))
+            return ex.Call(
+                (".".join(node.name),),
+                (*given, *made),
+                distinct=node.distinct,
+                order=node.order,
+                filter=node.filter,
+            )
         if isinstance(node, ex.PythonCall):
             named = tuple(ex.NamedArgument(k, v) for k, v in node.keywords)
             name = getattr(node.function, "name", "python")
@@ -152,10 +167,16 @@ def _readable(expr: ex.Expr) -> ex.Expr:
     return visit(expr)  # type: ignore[return-value]
 
 
+def _is_context(argument: ex.Expr | ex.NamedArgument) -> bool:
+    return isinstance(argument, ex.NamedArgument) and isinstance(argument.value, ex.TaskContext)
+
+
 def python_lines(call: lp.PythonOperator) -> list[str]:
     """Each Python call of an operator in a line: what is handed in, and what comes back."""
     if isinstance(call, lp.Reduce):
         return [_reduce_line(call)]
+    if isinstance(call, lp.Fold):
+        return [_fold_line(call, aggregate) for aggregate in call.aggregates]
     if isinstance(call, lp.MapRows):
         given, named = _given(call)
         made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
@@ -213,6 +234,31 @@ def _way(function: PythonFunction) -> str:
     return "".join(f", {word}" for word in words if word)
 
 
+_FOLDED = {
+    "AGGREGATE": "AGGREGATE",
+    "PARTIAL": "AGGREGATE, states of a part:",
+    "MERGE": "AGGREGATE, states merged:",
+}
+
+
+def _fold_line(call: lp.Fold, aggregate: lp.PythonAggregate) -> str:
+    """As it is written, and what comes out; keys are named when there are some."""
+    keys = f" by {', '.join(key.name for key in call.keys)}" if call.keys else ""
+    made = f"{aggregate.column.name} {aggregate.column.type}"
+    told_by = aggregate.function.aggregate.told_by if aggregate.function.aggregate else ""
+    source = f" (by {told_by})" if told_by and call.kind != "PARTIAL" else ""
+    given = [expression_text(a) for a in aggregate.args]
+    named = (*aggregate.keywords, *(aggregate.made_with if call.kind != "MERGE" else ()))
+    given += [f"{k} => {expression_text(v)}" for k, v in _named(named)]
+    args = ", ".join(given)
+    if call.kind == "AGGREGATE":
+        args = f"DISTINCT {args}" if aggregate.distinct else args
+        args += f" ORDER BY {_keys(aggregate.order)}" if aggregate.order else ""
+    guard = f" only where {aggregate.guard.name}" if aggregate.guard is not None else ""
+    home = _home(aggregate.function)
+    return f"{_FOLDED[call.kind]} {home}({args}){guard}{keys} -> {made}{source}"
+
+
 def _policy(policy: ErrorPolicy | None) -> str:
     """What ON ERROR says, as it is written."""
     if policy is None:
@@ -256,6 +302,8 @@ def word(plan: lp.LogicalPlan) -> str:
             return ", ".join(dict.fromkeys(f"{c.function.name}(..)" for c in plan.calls))
         case lp.MapRows() | lp.Reduce():
             return f"{plan.kind} {plan.function.name}"
+        case lp.Fold():
+            return "AGGREGATE " + ", ".join(f.name for f in lp.called_functions(plan))
         case lp.Join():
             return "JOIN" if plan.kind == "INNER" else f"{plan.kind} JOIN"
         case lp.Lateral():

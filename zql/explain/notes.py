@@ -89,7 +89,8 @@ def _chain(plan: lp.LogicalPlan) -> list[str]:
     words = []
     while True:
         if not isinstance(plan, lp.Filter | lp.Project):
-            words.append(word(plan))
+            # One whose Python classes nobody needs is a plain one.
+            words.append("AGGREGATE" if isinstance(plan, lp.Fold) else word(plan))
         below = [c for c in children(plan) if isinstance(c, lp.LogicalPlan)]
         if len(below) != 1:
             return words

@@ -81,6 +81,9 @@ def _why_not_below(part: ex.Expr, below: lp.LogicalPlan) -> str:
         case lp.Aggregate():
             on_keys = used <= {a.column.name for a in below.keys}
             return "no rule moves conditions on keys" if on_keys else "it is about groups"
+        case lp.Fold():
+            on_keys = used <= {k.name for k in below.keys}
+            return "no rule moves conditions on keys" if on_keys else "it is about groups"
         case lp.DistinctOn():
             return "another row would be the first of its key"
         case lp.Distinct():

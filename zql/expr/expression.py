@@ -400,3 +400,19 @@ class PythonCall(Expr):
     type: DataType = ""
     safe: bool = False
     on_error: Node | None = None
+
+
+@node
+class PythonAggregateCall(Call):
+    """Bound: an aggregate that a Python class computes (`functions.PythonFunction`).
+
+    Named arguments of its `step` stand among `args`; `made_with` are those of its `__init__`.
+    """
+
+    function: Node | None = None
+    made_with: tuple[tuple[str, Expr], ...] = ()
+
+    @property
+    def type(self) -> DataType:
+        """The type of what `finish` gives."""
+        return str(getattr(self.function, "returns", ""))

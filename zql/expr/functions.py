@@ -35,6 +35,20 @@ class FunctionParameter(Node):
 
 
 @node
+class AggregateClass(Node):
+    """How a Python class aggregates: an object of it is the state of a group.
+
+    `parameters` are those of `__init__`, which has a `ctx` more with `context`. With `merges` two
+    states can be made one. `told_by` says where the type of the result comes from.
+    """
+
+    parameters: tuple[FunctionParameter, ...] = ()
+    context: bool = False
+    merges: bool = False
+    told_by: str = ""
+
+
+@node
 class PythonFunction(Node):
     """A Python function that a worker can load by itself.
 
@@ -56,7 +70,8 @@ class PythonFunction(Node):
     `built` is True for a class: it is called as an object that each process makes once, of the
     pickled arguments `init` and the shared objects `init_shared`; `needs` are arguments that it
     lacks. `declared` is True when a CREATE FUNCTION says the types: arguments are cast to them.
-    `renamed` are its parameters that Python knows under another name.
+    `renamed` are its parameters that Python knows under another name. A class that is an
+    `aggregate` has the parameters of its `step` and the result of its `finish`.
     """
 
     name: str
@@ -87,6 +102,7 @@ class PythonFunction(Node):
     needs: tuple[str, ...] = ()
     declared: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
+    aggregate: AggregateClass | None = None
 
 
 @node

@@ -93,9 +93,14 @@ def aggregate_item(binder: ExpressionBinder, item: ast.AggregateItem) -> Made:
 
 
 def typed_below_python(expr: ex.Expr, type_of: Callable[[ex.Expr], str]) -> ex.Expr:
-    """When Python is called over aggregates, these carry their types: they become columns."""
+    """When Python is called over aggregates, or is one of several, these carry their types: they
+    become columns.
+    """
     over = any(isinstance(n, ex.PythonCall) and first_aggregate(n) for n in walk(expr))
-    if not over:
+    beside = not isinstance(expr, ex.PythonAggregateCall) and any(
+        isinstance(n, ex.PythonAggregateCall) for n in walk(expr)
+    )
+    if not over and not beside:
         return expr
 
     def visit(node: Node) -> Node:

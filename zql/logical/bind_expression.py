@@ -9,7 +9,8 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
 from zql.expr.functions import FunctionParameter, PythonFunction
 from zql.logical.bind_function import expand
-from zql.logical.catalog import Shared, TypeProblem
+from zql.logical.bind_python_aggregate import python_aggregate
+from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared, TypeProblem
 from zql.logical.context import (
     UNKNOWN,
     Argument,
@@ -24,7 +25,7 @@ from zql.logical.conversion import as_parameter, kind_of
 from zql.logical.declared import python_function, sql_function
 from zql.logical.doubts import never_true
 from zql.logical.instances import inlined
-from zql.logical.plan import Assign, Project
+from zql.logical.plan import Assign, Filter, Project
 from zql.logical.scope import Names, Scope, Visible, matching
 from zql.logical.stable_hash import STABLE_HASH, arguments, hash_of
 from zql.source import Span
@@ -393,8 +394,11 @@ class ExpressionBinder:
         bound = replace(bound, volatile=facts.volatile, aggregate=aggregate)
         return self.compensated(bound) if name.lower() in _COMPENSATED else bound
 
-    def check_place(self, call: ex.Call, aggregate: bool) -> None:
-        """Raises `BindError` for an aggregate or a window function where none can stand."""
+    def check_place(self, call: ex.Call, aggregate: bool, python: bool = False) -> None:
+        """Raises `BindError` for an aggregate or a window function where none can stand.
+
+        One of `python` has no OVER.
+        """
         word = self.row_by_row
         if call.window is not None and word in _WITHOUT_WINDOWS:
             raise BindError(
@@ -405,7 +409,8 @@ class ExpressionBinder:
             )
         if aggregate and call.window is None and word:
             hint = f"|> AGGREGATE first, then |> {word} on its result"
-            raise aggregate_error(call, f"{word} works row by row", _HINTS.get(word, hint))
+            hint = hint if python else _HINTS.get(word, hint)
+            raise aggregate_error(call, f"{word} works row by row", hint)
 
     def check_inner(self, call: ex.Call) -> None:
         """Raises `BindError` for an aggregate over columns of an outer query and none of this one:
@@ -574,6 +579,8 @@ class ExpressionBinder:
 
     def python_call(self, call: ex.Call, function: PythonFunction) -> ex.Expr:
         self.context.check_python(call.span)
+        if function.aggregate is not None:
+            return python_aggregate(self, call, function, function.aggregate)
         if call.window or call.distinct or call.order or call.filter or call.star:
             raise BindError(
                 f"{'.'.join(call.name)} is a Python function: OVER, DISTINCT, FILTER and * are for "
@@ -613,6 +620,15 @@ class ExpressionBinder:
             on_error=self.context.policy,
             span=call.span,
         )
+
+    def given(
+        self,
+        args: Sequence[ex.Expr | ex.NamedArgument],
+        function: PythonFunction,
+        span: Span | None,
+    ) -> tuple[tuple[ex.Expr, ...], Keywords]:
+        """Arguments bound, and checked against a Python function's parameters."""
+        return bind_arguments(self, args, function, span)
 
     def is_type(self, type: str) -> bool:
         """Whether DuckDB knows a type."""
@@ -694,8 +710,10 @@ class ExpressionBinder:
         args: tuple[ex.Expr, ...],
         keywords: tuple[tuple[str, ex.Expr], ...],
         span: Span | None,
+        way: ProbeWay = IN_EXPRESSION,
+        condition: ex.Expr | None = None,
     ) -> PythonFunction:
-        """The function with its type, seen on the first rows of the input."""
+        """The function with its type, seen on the first rows of the input that pass a condition."""
         args, keywords, shared = without_shared(args, keywords)
         exprs = args + tuple(value for _, value in keywords)
         types = self.types(exprs)
@@ -706,9 +724,12 @@ class ExpressionBinder:
             Assign(names.column(f"argument_{i}", t), e)
             for i, (e, t) in enumerate(zip(exprs, types, strict=True))
         )
-        plan = Project(self.scope.plan, assigns)
+        rows = self.scope.plan if condition is None else Filter(self.scope.plan, condition)
+        plan = Project(rows, assigns)
         keys = tuple(key for key, _ in keywords)
-        return self.context.at(span, lambda: self.context.probe(function, plan, (), keys, shared))
+        return self.context.at(
+            span, lambda: self.context.probe(function, plan, (), keys, shared, way)
+        )
 
     # ---- subqueries ------------------------------------------------------------------------------
 

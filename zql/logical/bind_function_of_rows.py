@@ -169,10 +169,20 @@ def computed(
 
 
 def python_function(context: Context, name: tuple[str, ...], span: Span | None) -> PythonFunction:
-    """The function of that name, with the time limit of the operator. Raises `BindError`."""
+    """The function of that name, with the time limit of the operator.
+
+    Raises `BindError`, for an aggregate class too.
+    """
     function = declared.python_function(context.declarations, name)
     if function is None:
         raise declared.no_python_function(context.declarations, name, span)
+    if function.aggregate is not None:
+        raise BindError(
+            f"{'.'.join(name)} is an aggregate class, and no function of rows",
+            code="P453",
+            span=span,
+            hint=f"|> AGGREGATE {'.'.join(name)}(..) AS name GROUP BY ..",
+        )
     return context.limited(function)
 
 

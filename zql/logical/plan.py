@@ -447,6 +447,57 @@ class Reduce(Node):
 
 
 @node
+class PythonAggregate(Node):
+    """One aggregate of `Fold`: the rows of a group go into an object of a Python class.
+
+    `args` and `keywords` go to `step`, `made_with` to `__init__`: columns of the input or
+    constants, the latter only constants. Rows count where the BOOLEAN column `guard` is TRUE. With
+    `distinct` a row counts when its arguments have not been there; `order` is that of the rows,
+    before that of the input.
+    """
+
+    column: Column
+    function: PythonFunction
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+    made_with: tuple[tuple[str, Expr], ...] = ()
+    guard: Column | None = None
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def taken(self) -> tuple[Column, ...]:
+        """The columns that it takes of a row, those of its order aside."""
+        given = (*self.args, *(value for _, value in self.keywords))
+        guard = () if self.guard is None else (self.guard,)
+        return (*(g for g in given if isinstance(g, Column)), *guard)
+
+
+@node
+class Fold(Node):
+    """Groups with aggregates of Python classes; made by `fold_python_aggregates`.
+
+    The columns are the `keys`, those of the `natives`, which DuckDB aggregates, and those of the
+    `aggregates`. Without keys all rows are one group, even if there are none. Order is open. A
+    plan has the `kind` AGGREGATE. In stages there are no natives, and rows of a group come
+    together: PARTIAL gives states, as BLOBs, of the groups in a part of the rows; MERGE takes such
+    states as its only arguments.
+    """
+
+    input: LogicalPlan
+    keys: tuple[Column, ...]
+    aggregates: tuple[PythonAggregate, ...]
+    natives: tuple[Assign, ...] = ()
+    kind: str = "AGGREGATE"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        natives = (assign.column for assign in self.natives)
+        return (*self.keys, *natives, *(a.column for a in self.aggregates))
+
+
+@node
 class Rejects(Node):
     """The rows that the `ErrorPolicy` of this number kept, those of an earlier output."""
 
@@ -603,6 +654,7 @@ LogicalPlan = (
     | Apply
     | MapRows
     | Reduce
+    | Fold
     | Rejects
     | Check
     | Write
@@ -615,8 +667,20 @@ LogicalPlan = (
 )
 
 
-PythonOperator = Apply | MapRows | Reduce
+PythonOperator = Apply | MapRows | Reduce | Fold
 """What calls Python functions."""
+
+
+def called_functions(call: PythonOperator) -> tuple[PythonFunction, ...]:
+    """The functions that an operator calls, each once."""
+    match call:
+        case Apply():
+            found = [column.function for column in call.calls]
+        case Fold():
+            found = [aggregate.function for aggregate in call.aggregates]
+        case _:
+            found = [call.function]
+    return tuple(dict.fromkeys(found))
 
 
 def outputs_of(plan: Root) -> tuple[Output, ...]:

@@ -9,6 +9,7 @@ from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
 from zql.optimizer.rules.check_every_row import check_every_row
+from zql.optimizer.rules.fold_python_aggregates import fold_python_aggregates
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.merge_projections import merge_projections
@@ -34,7 +35,8 @@ class Batch:
 
 BATCHES = (
     # First: the others then see Python calls as operators, which they can move past.
-    Batch("isolate", (isolate_python_calls,), passes=1, required=True),
+    # Calls in arguments of Python aggregates have left them then.
+    Batch("isolate", (isolate_python_calls, fold_python_aggregates), passes=1, required=True),
     # Filters before limits: a limit below a filter would hold it up.
     Batch("push filters down", (push_filters_down,)),
     Batch("push limits down", (push_limits_down,)),

@@ -13,21 +13,32 @@ _PLACE = "zql place"
 
 
 def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
-    """The rows of `input` by group: by keys, by the order of the operator, by their places.
+    """The rows of `input` as a REDUCE or COMBINE takes them, with the columns that it uses."""
+    used = (*(c for _, c in reduce.record), *_of_args(reduce))
+    return together(input, reduce.keys, used, reduce.order)
 
-    The columns are those that the operator uses, and STARTS when it has keys.
+
+def together(
+    input: lp.LogicalPlan,
+    group_by: tuple[ex.Column, ...],
+    taken: tuple[ex.Column, ...],
+    by: tuple[ex.SortKey, ...] = (),
+) -> lp.LogicalPlan:
+    """The rows of `input` by group: by keys, by an order, by their places.
+
+    The columns are the keys, those that are `taken`, and STARTS when there are keys.
     """
-    used = tuple(dict.fromkeys((*reduce.keys, *(c for _, c in reduce.record), *_of_args(reduce))))
+    used = tuple(dict.fromkeys((*group_by, *taken)))
     passed = tuple(lp.Assign(c, c) for c in used)
-    if not reduce.keys and not reduce.order:
+    if not group_by and not by:
         return lp.Project(input, passed or _one_column(input))
     place = ex.Column(_PLACE, "BIGINT")
-    order = tuple(k.expr for k in reduce.order if isinstance(k.expr, ex.Column))
+    order = tuple(k.expr for k in by if isinstance(k.expr, ex.Column))
     sorted_by = tuple(dict.fromkeys((*used, *order)))
     placed = numbered(lp.Project(input, tuple(lp.Assign(c, c) for c in sorted_by)), place)
-    keys = (*(ex.SortKey(key) for key in reduce.keys), *reduce.order, ex.SortKey(place))
+    keys = (*(ex.SortKey(key) for key in group_by), *by, ex.SortKey(place))
     rows = lp.Sort(placed, keys)
-    return lp.Project(rows, (*passed, *_starts(reduce.keys)) or _one_column(rows))
+    return lp.Project(rows, (*passed, *_starts(group_by)) or _one_column(rows))
 
 
 def _of_args(reduce: lp.Reduce) -> list[ex.Column]:

@@ -10,6 +10,7 @@ from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import (
     Apply,
+    Fold,
     LogicalPlan,
     PythonOperator,
     Reduce,
@@ -128,7 +129,7 @@ def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
     """The policies of a step's Python calls."""
     if isinstance(step, RunSql):
         return ()
-    if isinstance(step.call, Reduce):
+    if isinstance(step.call, Reduce | Fold):
         return ()
     calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
     return tuple(dict.fromkeys(c.on_error for c in calls if c.on_error is not None))

@@ -14,6 +14,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import free_columns, has_subquery, has_window
+from zql.physical import folds
 from zql.physical.exchange import STARTS, exchange
 from zql.physical.plan import (
     CallPython,
@@ -112,7 +113,9 @@ class _Splitter:
         match plan:
             case lp.Reduce(kind="REDUCE"):
                 return self.reduce(plan)
-            case lp.Apply() | lp.MapRows() | lp.Reduce():
+            case lp.Fold(kind="AGGREGATE"):
+                return self.fold(folds.narrowed(plan))
+            case lp.Apply() | lp.MapRows() | lp.Reduce() | lp.Fold():
                 return self.python(plan)
             case lp.Rejects(number, columns):
                 return _Native(lp.StageResult(rejects_of(number), columns))
@@ -143,10 +146,38 @@ class _Splitter:
 
     def reduce(self, plan: lp.Reduce) -> _Tasks:
         """Groups put together by a statement of their own, then worked on file by file."""
-        rows = exchange(plan, self.native(plan.input))
-        source = self.kept(_Native(rows), STARTS if plan.keys else "")
-        call = CallPython(replace(plan, input=lp.BatchInput(source.columns)))
-        return _Tasks(source, (RunSql(source), call), plan.columns, by_file=True)
+        return self.by_group(plan, exchange(plan, self.native(plan.input)), bool(plan.keys))
+
+    def fold(self, plan: lp.Fold) -> _Native | _Tasks:
+        """One pass over the input, or several, and DuckDB's own, over rows that are kept first."""
+        ways = folds.passes(plan)
+        if len(ways) == 1 and not plan.natives:
+            return self.fold_pass(ways[0])
+        rows = self.native(plan.input)
+        rows = rows if isinstance(rows, lp.StageResult) else self.kept(_Native(rows))
+        parts: list[lp.LogicalPlan] = [
+            self.kept(self.fold_pass(replace(way, input=rows))) for way in ways
+        ]
+        if plan.natives:
+            keys = tuple(lp.Assign(k, k) for k in plan.keys)
+            native = lp.Aggregate(rows, keys, plan.natives)
+            parts.append(self.subqueries(native, inline=True))
+        return _Native(folds.joined(plan, parts))
+
+    def fold_pass(self, way: lp.Fold) -> _Tasks:
+        """The rows of a pass put together by a statement of their own, or else their states."""
+        if folds.in_parts(way):
+            states = self.kept(self.python(folds.partial(way)))
+            way, rows = folds.merging(way), folds.grouped(folds.merging(way), states)
+        else:
+            rows = folds.grouped(way, self.native(way.input))
+        return self.by_group(way, rows, bool(way.keys))
+
+    def by_group(self, call: lp.Reduce | lp.Fold, rows: lp.LogicalPlan, keyed: bool) -> _Tasks:
+        """Python over rows that a statement puts together group by group."""
+        source = self.kept(_Native(rows), STARTS if keyed else "")
+        step = CallPython(replace(call, input=lp.BatchInput(source.columns)))
+        return _Tasks(source, (RunSql(source), step), call.columns, by_file=True)
 
     def python(self, plan: lp.PythonOperator) -> _Tasks:
         below = self.build(plan.input)

@@ -62,7 +62,7 @@ class _Rule:
 
         plan = map_children(plan, child)
         match plan:
-            case lp.Aggregate() if any(_is_ordered_aggregate(n) for n in _own(plan)):
+            case lp.Aggregate() | lp.Fold() if any(_is_ordered_aggregate(n) for n in _own(plan)):
                 return self.aggregate(plan)
             case lp.Project() | lp.Filter():
                 restore = seen and any(_mixes(n) for n in _own(plan))
@@ -81,14 +81,17 @@ class _Rule:
         place = self.names.column("place", "BIGINT")
         return numbered(plan, place), place
 
-    def aggregate(self, plan: lp.Aggregate) -> lp.LogicalPlan:
+    def aggregate(self, plan: lp.Aggregate | lp.Fold) -> lp.LogicalPlan:
         inner, place = self.numbered(plan.input)
 
         def ordered(call: ex.Call) -> ex.Call:
             order = (ex.SortKey(place),)
             return replace(call, order=order) if _is_ordered_aggregate(call) else call
 
-        made = tuple(replace(a, expr=_with_calls(a.expr, ordered)) for a in plan.aggregates)
+        natives = plan.natives if isinstance(plan, lp.Fold) else plan.aggregates
+        made = tuple(replace(a, expr=_with_calls(a.expr, ordered)) for a in natives)
+        if isinstance(plan, lp.Fold):
+            return replace(plan, input=inner, natives=made)
         return replace(plan, input=inner, aggregates=made)
 
     def placed(self, plan: lp.Project | lp.Filter, restore: bool) -> lp.LogicalPlan:
@@ -115,14 +118,17 @@ def sees_order(plan: lp.LogicalPlan, seen: bool) -> bool:
     match plan:
         case lp.Sort() | lp.Distinct() | lp.Join() | lp.Lateral() | lp.RecursiveUnion():
             return False
-        case lp.Limit() | lp.DistinctOn() | lp.Reduce() | lp.Write() | lp.Query():
+        case lp.Limit() | lp.DistinctOn() | lp.Reduce() | lp.Fold() | lp.Write() | lp.Query():
             return True
         case lp.MapRows(is_of_many=True):
             return True
         case lp.SetOperation():
             return seen and plan.kind == "UNION" and plan.all
         case lp.Aggregate():
-            return any(_is_ordered_aggregate(n) for n in _own(plan))
+            return any(
+                _is_ordered_aggregate(n) or isinstance(n, ex.PythonAggregateCall)
+                for n in _own(plan)
+            )
         case lp.Project() | lp.Filter():
             return seen or any(_goes_by_place(n) or _is_place(n) for n in _own(plan))
         case _:
@@ -138,6 +144,8 @@ def _own(plan: lp.LogicalPlan) -> list[Node]:
             roots = [plan.predicate]
         case lp.Aggregate():
             roots = [a.expr for a in plan.aggregates]
+        case lp.Fold():
+            roots = [a.expr for a in plan.natives]
         case _:
             roots = []
     return [n for root in roots for n in outside_subqueries(root)]

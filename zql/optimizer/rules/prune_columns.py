@@ -50,6 +50,8 @@ def _prune(  # noqa: C901, PLR0912 - one case for each operator
             return _with_input(plan, wanted)
         case lp.Aggregate():
             return _aggregate(plan, wanted)
+        case lp.Fold():
+            return _fold(plan, wanted)
         case lp.Join():
             return _join(plan, wanted)
         case lp.Lateral():
@@ -187,6 +189,23 @@ def _aggregate(plan: lp.Aggregate, wanted: Wanted) -> lp.LogicalPlan:
         kept = plan.aggregates[:1]
     pruned = plan if kept == plan.aggregates else replace(plan, aggregates=kept)
     return _with_input(pruned, _used(a.expr for a in plan.keys + kept))
+
+
+def _fold(plan: lp.Fold, wanted: Wanted) -> lp.LogicalPlan:
+    """Aggregates that nobody uses are not made, but for volatile ones; the groups stay."""
+    natives = tuple(a for a in plan.natives if a.column.name in wanted)
+    kept = tuple(a for a in plan.aggregates if a.column.name in wanted or a.function.volatile)
+    if not kept and (natives or plan.keys):
+        keys = tuple(lp.Assign(k, k) for k in plan.keys)
+        return _aggregate(lp.Aggregate(plan.input, keys, natives), wanted)
+    kept = kept or plan.aggregates[:1]
+    pruned = plan
+    if (kept, natives) != (plan.aggregates, plan.natives):
+        pruned = replace(plan, aggregates=kept, natives=natives)
+    used = frozenset(c.name for a in kept for c in a.taken) | _used(
+        k for a in kept for k in a.order
+    )
+    return _with_input(pruned, used | _used((*plan.keys, *(a.expr for a in natives))))
 
 
 def _join(plan: lp.Join, wanted: Wanted) -> lp.LogicalPlan:
