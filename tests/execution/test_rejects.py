@@ -88,6 +88,22 @@ def test_rejects_go_with_the_mode_of_the_output(numbers):
     assert numbers.read("rejects/*.jsonl") == [r for r in expected() if r["n"] >= 100]
 
 
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_rejects_go_with_the_mode_of_the_main_write(numbers, mode):
+    script = (
+        "IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> WHERE n >= 2 |> SELECT n "
+        "|> TEE (|> WRITE 'side.jsonl') "
+        "|> EXTEND udf.half(n) AS h ON ERROR SKIP INTO 'rejects/' "
+        f"|> WRITE 'out/' OPTIONS (format = 'jsonl', mode = '{mode}')"
+    )
+    for _ in range(2):
+        numbers.run(script)
+        (numbers.folder / "side.jsonl").unlink()
+    times = {"overwrite": 1, "append": 2}[mode]
+    rejected = [row["n"] for row in numbers.read("rejects/*.jsonl")]
+    assert rejected == [row["n"] for row in expected()] * times
+
+
 def test_outputs_that_are_kept_keep_their_rejects(numbers):
     script = SCRIPT.replace("format = 'jsonl'", "format = 'jsonl', mode = 'skip'")
     numbers.run(script)

@@ -399,9 +399,12 @@ def _span_of(pipe: ast.Subpipe, op: ast.Operator) -> Span | None:
 
 
 def _in_mode_of_outputs(context: Context) -> list[lp.Write]:
-    """Rejects replace, or join, what is there as the files do that the statement writes."""
+    """Rejects replace, or join, what is there as the files of the statement's main WRITE do.
+
+    That is the last one: those of TEE stand before it.
+    """
     modes = [output.mode for output in context.outputs if isinstance(output, lp.Write)]
-    return [replace(rejects, mode=modes[0]) if modes else rejects for rejects in context.rejects]
+    return [replace(rejects, mode=modes[-1]) if modes else rejects for rejects in context.rejects]
 
 
 def _check_targets(context: Context) -> None:
