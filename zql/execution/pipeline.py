@@ -18,11 +18,12 @@ from zql.execution.carry import carried
 from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
 from zql.execution.group_calls import GroupCaller
+from zql.execution.held import Attempt
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.profile import profile_of, rows_scanned
-from zql.execution.rejects import Rejected, Rejections
+from zql.execution.rejects import FailedGroup, Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shard import Shard
@@ -241,28 +242,53 @@ class Pipeline:
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows; it is the first step of these policies."""
         try:
-            caller = self._caller(call)
+            caller = self._caller(call, count)
         except CallError as error:
             raise locate.load_error(error) from None
         if isinstance(caller, ShardCaller | GroupCaller):
             if isinstance(call, Reduce) and call.kind == "COMBINE":
                 stream = self._together(call, stream)
+            keeps = not isinstance(call, Apply) and call.on_error is not None
+            stream = self._counted(stream, count, policies, keeps=keeps)
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
         return self._call_each(caller, stream, count, policies)
 
-    def _caller(self, call: PythonOperator) -> Caller | BatchCaller | ShardCaller | GroupCaller:
+    def _caller(
+        self, call: PythonOperator, count: StepCount
+    ) -> Caller | BatchCaller | ShardCaller | GroupCaller:
         find, rows = (self._constant, self._as_text), self._settings.batch_rows
         match call:
             case Reduce():
-                return GroupCaller(call, *find, catch=self._catch, most_rows=rows)
+                attempt = self._attempt(call.on_error, count)
+                return GroupCaller(call, *find, catch=self._catch, most_rows=rows, attempt=attempt)
             case MapRows(kind="MAP BATCHES"):
                 return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
             case MapRows(kind="MAP SHARDS"):
-                return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
+                attempt = self._attempt(call.on_error, count)
+                return ShardCaller(
+                    call,
+                    self._shard,
+                    *find,
+                    catch=self._catch,
+                    most_rows=rows,
+                    attempt=attempt,
+                    place=f"the shard of {locate.input_place(self._input)}",
+                )
             case _:
                 return Caller(call, *find, catch=self._catch, most_rows=rows)
+
+    def _attempt(self, policy: ErrorPolicy | None, count: StepCount) -> Attempt | None:
+        """How calls for many rows are made whose failures are let go."""
+        if policy is None:
+            return None
+
+        def reject(failed: FailedGroup) -> None:
+            count.rejected += failed.rows
+            self._rejections.take_group(failed)
+
+        return Attempt(policy, reject, self._rejections.folder, self._settings.batch_bytes)
 
     def _together(self, call: Reduce, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a part with those of each group together."""
@@ -313,7 +339,7 @@ class Pipeline:
                     break
                 count.rows_out += result.num_rows
                 yield result
-            if isinstance(caller, Caller) and caller.failures:
+            if caller.failures:
                 count.rejected += len(caller.failures)
                 self._rejections.take(caller.failures, batch, self._numbers(batch, count))
                 caller.failures.clear()
@@ -326,7 +352,7 @@ class Pipeline:
         count: StepCount,
     ) -> Iterator[pa.RecordBatch]:
         """Python over all rows of the task."""
-        results = caller.run(_counted(stream, count))
+        results = caller.run(stream)
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
@@ -353,6 +379,23 @@ class Pipeline:
             return rechunked(stream, rows)
         whole = rechunked(stream, self._settings.batch_rows)
         return (piece for batch in whole for piece in self._bounded(batch))
+
+    def _counted(
+        self,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+        policies: Sequence[ErrorPolicy],
+        *,
+        keeps: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a call for many; with their numbers, if it `keeps` those that fail."""
+        for batch in stream:
+            numbered = batch
+            if keeps and ORDINAL not in batch.schema.names:
+                numbered = batch.append_column(ORDINAL, self._numbers(batch, count))
+            self._rejections.reached(policies, batch.num_rows)
+            count.rows_in += batch.num_rows
+            yield numbered
 
     # ---- help for calls --------------------------------------------------------------------------
 
@@ -425,12 +468,6 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
-
-
-def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.RecordBatch]:
-    for batch in stream:
-        count.rows_in += batch.num_rows
-        yield batch
 
 
 def _first_steps(steps: Sequence[Step]) -> dict[int, tuple[ErrorPolicy, ...]]:

@@ -221,8 +221,7 @@ class Run:
         began = time.perf_counter()
         shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
-        kept = any(policy.facts for policy in policies_of(stage))
-        rejects = self.folder("rejects") if kept else ""
+        rejects = self.folder("rejects") if policies_of(stage) else ""
         specs = tasks.specs(
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )

@@ -46,7 +46,8 @@ class TaskSpec:
     """All that a worker must know for one task.
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
-    `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
+    `limit` rows are not wanted. Rows that ON ERROR keeps, and those that wait for the end of a
+    call, go into the folder `rejects`.
     `shared` has the folders of shared objects by key; the stage has so many `tasks`.
     """
 

@@ -150,6 +150,7 @@ def _calls(call: lp.PythonOperator) -> list[Document]:
                     {"name": name, "type": column.type}
                     for name, column in zip(call.names, call.made, strict=True)
                 ],
+                **_policy(call.on_error),
             }
         ]
     if isinstance(call, lp.MapRows):

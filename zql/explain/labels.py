@@ -197,7 +197,9 @@ def _reduce_line(call: lp.Reduce) -> str:
     key = f"({keys})" if len(call.keys) > 1 else keys or "NULL"
     order = f" order {_keys(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
-    return f"{call.kind} {_home(call.function)}({key}, rows of {given}{named}){order} -> {made}"
+    policy = _policy(call.on_error)
+    home = _home(call.function)
+    return f"{call.kind} {home}({key}, rows of {given}{named}){order} -> {made}{policy}"
 
 
 def _policy(policy: ErrorPolicy | None) -> str:

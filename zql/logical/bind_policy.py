@@ -14,7 +14,7 @@ from zql.source import Span
 from zql.syntax import ast
 from zql.tree import walk
 
-Policed = ast.Where | ast.Select | ast.Extend | ast.Set | ast.MapRows
+Policed = ast.Where | ast.Select | ast.Extend | ast.Set | ast.MapRows | ast.Reduce
 """Operators that take ON ERROR."""
 
 FACTS = (
@@ -27,6 +27,7 @@ FACTS = (
 
 _WHOLE_ROW = ("WHERE",)
 _SKIP_ONLY = ("FLATMAP", "MAP BATCHES", "MAP SHARDS", "REDUCE")
+_LOST = {"MAP SHARDS": "a shard", "REDUCE": "a group"}
 
 
 def error_policy(context: Context, scope: Scope, op: ast.Operator) -> ErrorPolicy | None:
@@ -49,7 +50,7 @@ def error_policy(context: Context, scope: Scope, op: ast.Operator) -> ErrorPolic
             f"{word} gives any number of rows: there is none to put NULL into",
             code="P416",
             span=clause.span,
-            hint="write ON ERROR SKIP: a row that fails gives nothing",
+            hint=f"write ON ERROR SKIP: {_LOST.get(word, 'a row')} that fails gives nothing",
         )
     context.policies += 1
     most_rows, most_percent = _limit(clause)
@@ -86,7 +87,7 @@ def check_policy(context: Context, after: Scope, op: ast.Operator, policy: Error
 
 
 def _has(node: object, policy: ErrorPolicy) -> bool:
-    return isinstance(node, ex.PythonCall | lp.MapRows) and node.on_error == policy
+    return isinstance(node, ex.PythonCall | lp.MapRows | lp.Reduce) and node.on_error == policy
 
 
 def _limit(clause: ast.OnError) -> tuple[int | None, float | None]:

@@ -420,7 +420,8 @@ class Reduce(Node):
     input: dicts of `record` pairs, or values of `args` in their place. Without keys all rows are
     one group, even if there are none. REDUCE gives `columns` under the keys `names` of records.
     COMBINE works on a part of the rows: its `columns` are the keys, then those of `names`; there
-    may be several records of a key. Order is open; groups come out sorted by their keys.
+    may be several records of a key. Order is open; groups come out sorted by their keys. With
+    `on_error` a group whose call fails gives nothing.
     """
 
     input: LogicalPlan
@@ -433,6 +434,7 @@ class Reduce(Node):
     order: tuple[SortKey, ...]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    on_error: ErrorPolicy | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -15,9 +15,12 @@ _PLACE = "zql place"
 def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
     """The rows of `input` by group: by keys, by the order of the operator, by their places.
 
-    The columns are those that the operator uses, and STARTS when it has keys.
+    The columns are those that the operator uses or keeps of groups that fail, and STARTS when it
+    has keys.
     """
-    used = tuple(dict.fromkeys((*reduce.keys, *(c for _, c in reduce.record), *_of_args(reduce))))
+    given = (*reduce.keys, *(c for _, c in reduce.record), *_of_args(reduce))
+    kept = (c for _, c in reduce.on_error.record) if reduce.on_error is not None else ()
+    used = tuple(dict.fromkeys((*given, *kept)))
     passed = tuple(lp.Assign(c, c) for c in used)
     if not reduce.keys and not reduce.order:
         return lp.Project(input, passed or _one_column(input))

@@ -12,7 +12,6 @@ from zql.logical.plan import (
     Apply,
     LogicalPlan,
     PythonOperator,
-    Reduce,
     Scan,
     StageResult,
 )
@@ -127,8 +126,6 @@ class Stage(Node):
 def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
     """The policies of a step's Python calls."""
     if isinstance(step, RunSql):
-        return ()
-    if isinstance(step.call, Reduce):
         return ()
     calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
     return tuple(dict.fromkeys(c.on_error for c in calls if c.on_error is not None))
