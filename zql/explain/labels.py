@@ -33,7 +33,7 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
     """An operator in a line, with what it works on."""
     match plan:
         case lp.Scan():
-            return f"Scan {plan.name}: {', '.join(c.name for c in plan.columns)}"
+            return f"Scan {plan.name}: {_names(plan)}{policy_text(plan.on_error)}"
         case lp.MemoryScan():
             return f"MemoryScan {plan.key}: {', '.join(c.name for c in plan.columns)}"
         case lp.StageResult() | lp.BatchInput():
@@ -103,6 +103,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return type(plan).__name__
 
 
+def _names(plan: lp.LogicalPlan) -> str:
+    return ", ".join(c.name for c in plan.columns)
+
+
 def _sets(plan: lp.Aggregate) -> str:
     names = [k.column.name for k in plan.keys]
     sets = ", ".join(f"({', '.join(names[i] for i in numbers)})" for numbers in plan.sets)
@@ -162,7 +166,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         if call.shard:
             named += f", {call.shard} => the shard"
         size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
-        policy = _policy(call.on_error)
+        policy = policy_text(call.on_error)
         return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
@@ -170,7 +174,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         args += [f"{k} => {expression_text(v)}" for k, v in _named(column.keywords)]
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
-        guard += _policy(column.on_error)
+        guard += policy_text(column.on_error)
         home = _home(column.function)
         lines.append(
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
@@ -197,12 +201,12 @@ def _reduce_line(call: lp.Reduce) -> str:
     key = f"({keys})" if len(call.keys) > 1 else keys or "NULL"
     order = f" order {_keys(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
-    policy = _policy(call.on_error)
+    policy = policy_text(call.on_error)
     home = _home(call.function)
     return f"{call.kind} {home}({key}, rows of {given}{named}){order} -> {made}{policy}"
 
 
-def _policy(policy: ErrorPolicy | None) -> str:
+def policy_text(policy: ErrorPolicy | None) -> str:
     """What ON ERROR says, as it is written."""
     if policy is None:
         return ""

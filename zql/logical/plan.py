@@ -44,7 +44,7 @@ class Scan(Node):
     """Files of one format. `options` are the reader's, as (name, value) pairs of plain values.
 
     `verify` says that the types were seen on some rows only: reading must fail where they do not
-    hold.
+    hold. With `on_error` rows that cannot be read are passed over; the options say so too.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Scan(Node):
     options: tuple[tuple[str, object], ...] = field(default=(), hash=False)
     verify: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    on_error: ErrorPolicy | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -136,6 +136,14 @@ def policies_of(stage: Stage) -> tuple[ErrorPolicy, ...]:
     return tuple(dict.fromkeys(p for step in stage.steps for p in policies_in(step)))
 
 
+def policed_scans(stage: Stage) -> tuple[Scan, ...]:
+    """The scans of a stage that pass over rows which cannot be read."""
+    scans = [n for step in stage.steps for n in walk(step) if isinstance(n, Scan)]
+    if isinstance(stage.source, Scan):
+        scans.append(stage.source)
+    return tuple(dict.fromkeys(scan for scan in scans if scan.on_error is not None))
+
+
 @node
 class PhysicalPlan(Node):
     """Stages in an order in which they can run; those that do not end in `Keep` are the outputs."""
