@@ -88,6 +88,46 @@ def test_rejects_go_with_the_mode_of_the_output(numbers):
     assert numbers.read("rejects/*.jsonl") == [r for r in expected() if r["n"] >= 100]
 
 
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_rejects_go_with_the_mode_of_the_main_write(numbers, mode):
+    script = (
+        "IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> WHERE n >= 2 |> SELECT n "
+        "|> TEE (|> WRITE 'side.jsonl') "
+        "|> EXTEND udf.half(n) AS h ON ERROR SKIP INTO 'rejects/' "
+        f"|> WRITE 'out/' OPTIONS (format = 'jsonl', mode = '{mode}')"
+    )
+    for _ in range(2):
+        numbers.run(script)
+        (numbers.folder / "side.jsonl").unlink()
+    times = {"overwrite": 1, "append": 2}[mode]
+    rejected = [row["n"] for row in numbers.read("rejects/*.jsonl")]
+    assert rejected == [row["n"] for row in expected()] * times
+
+
+def test_rejects_have_options_of_their_own(numbers):
+    script = SCRIPT.replace("INTO 'rejects/'", "INTO 'bad.csv' OPTIONS (mode = 'append')")
+    with pytest.raises(zql.UsageError, match="append"):
+        numbers.run(script)  # one file cannot get more rows
+    script = script.replace("'bad.csv'", "'bad/'").replace("'append'", "'append', format = 'csv'")
+    numbers.run(script)
+    numbers.run(script.replace("'out/'", "'out2/'"))
+    assert [path.read_text().splitlines()[0] for path in numbers.folder.glob("bad/*.csv")] == [
+        "n,_error,_operator,_file,_row"
+    ] * 2
+    assert "rejects" not in numbers.names()
+
+
+def test_rejects_without_an_output_of_files(numbers):
+    script = "IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> SELECT n |> WHERE n >= 2 "
+    script += "|> EXTEND udf.half(n) AS h ON ERROR SKIP INTO 'bad.jsonl' |> FINISH"
+    numbers.run(script)
+    with pytest.raises(zql.StorageError, match=r"bad\.jsonl exists") as info:
+        numbers.run(script)
+    assert "OPTIONS (mode = 'overwrite')" in info.value.hint
+    numbers.run(script.replace("'bad.jsonl'", "'bad.jsonl' OPTIONS (mode = 'overwrite')"))
+    assert numbers.read("bad.jsonl") == expected()
+
+
 def test_outputs_that_are_kept_keep_their_rejects(numbers):
     script = SCRIPT.replace("format = 'jsonl'", "format = 'jsonl', mode = 'skip'")
     numbers.run(script)

@@ -40,7 +40,8 @@ class StatementMaker(Maker):
     def on_error(self):
         action = self.pick(["FAIL", "SKIP", "NULL"])
         into, limit = self.pick([None, *STRINGS]), self.pick(["", "5", "1 PERCENT"])
-        return ast.OnError(action, into, limit)
+        options = self.options() if into is not None and self.flag() else ()
+        return ast.OnError(action, into, limit, options)
 
     def windows(self):
         return self.several(lambda: ast.NamedWindow(self.identifier(), self.window(self.e)), 0, 1)
@@ -60,7 +61,10 @@ class StatementMaker(Maker):
         else:
             items = (ast.NameSource("t"),)
         common = self.common(depth) if depth and self.flag() else ()
-        return ast.Query(items, self.pipe(depth, 0), common)
+        begins = isinstance(items[0], ast.ValuesSource | ast.SelectSource)
+        alone = len(items) == 1 and not begins and not isinstance(items[0], ast.Joined)
+        on_error = self.on_error() if alone and self.flag() else None
+        return ast.Query(items, self.pipe(depth, 0), common, on_error)
 
     def common(self, depth):
         return self.several(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.execution import frames, kinds
 from zql.execution.binding import AsText, CallError, Catch, Constants, bind, failed
+from zql.execution.kept import rechunked
 from zql.execution.misfit import Misfit, show
 from zql.execution.records import (
     Given,
@@ -17,7 +18,9 @@ from zql.execution.records import (
     record_columns,
     with_constants,
 )
+from zql.execution.rejects import Failed, is_failure
 from zql.execution.udf import ORDINAL
+from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import MapRows
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ class BatchCaller:
     ) -> None:
         """Loads the function; raises `CallError`. `most_rows` bounds the batches that come out."""
         self.calls = 0
+        self.failures: list[Failed] = []
+        """Those that a policy lets go, by row; whoever takes them clears the list."""
         self._call = call
         self._as_text = as_text
         self._catch = catch
@@ -47,6 +52,46 @@ class BatchCaller:
 
     def run(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batches that come of one batch; a `CallError` is about all of its rows."""
+        policy = self._call.on_error
+        if policy is None:
+            yield from self._whole(batch)
+            return
+        try:
+            pieces = list(self._whole(batch))
+        except CallError as error:
+            if not is_failure(error):
+                raise
+            pieces = self._parts(batch, policy, error)
+        yield from rechunked(pieces, self._most_rows)
+
+    def _parts(
+        self, batch: pa.RecordBatch, policy: ErrorPolicy, error: CallError
+    ) -> list[pa.RecordBatch]:
+        """What comes of the rows of a failed batch one by one, without those that fail alone.
+
+        A volatile function is not called a second time: then all rows go.
+        """
+        rows = range(batch.num_rows)
+        if self._call.function.volatile or batch.num_rows == 1:
+            self.failures += [Failed(policy, row, error, self._shown(batch, row)) for row in rows]
+            return []
+        pieces: list[pa.RecordBatch] = []
+        for row in rows:
+            try:
+                pieces += list(self._whole(batch.slice(row, 1)))
+            except CallError as alone:
+                if not is_failure(alone):
+                    raise
+                self.failures.append(Failed(policy, row, alone, self._shown(batch, row)))
+        return pieces
+
+    def _shown(self, batch: pa.RecordBatch, row: int) -> str:
+        """A row for a message."""
+        (args,) = self._bound.argument_rows(batch.slice(row, 1), self._as_text)
+        return show(args[0]) if len(args) == 1 else show(args)
+
+    def _whole(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batches that come of one call."""
         call = self._call
         given = self._given(batch)
         self.calls += 1

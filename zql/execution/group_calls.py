@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zql.execution import kinds
@@ -17,6 +18,8 @@ from zql.execution.binding import (
     bind,
     failed,
 )
+from zql.execution.held import Attempt
+from zql.execution.kept import rechunked
 from zql.execution.misfit import show
 from zql.execution.records import (
     Given,
@@ -49,6 +52,7 @@ class _Segment(NamedTuple):
     rows: list[Any]
     group: _Group | None
     ends: bool
+    batch: pa.RecordBatch | None = None
 
 
 class GroupCaller:
@@ -62,10 +66,15 @@ class GroupCaller:
         *,
         catch: Catch = BaseException,
         most_rows: int = 8192,
+        attempt: Attempt | None = None,
     ) -> None:
-        """Loads the function; raises `CallError`. `most_rows` bounds the batches that come out."""
+        """Loads the function; raises `CallError`. `most_rows` bounds the batches that come out.
+
+        With `attempt` a group whose call fails is let go.
+        """
         self.calls = 0
         self.seconds_waited = 0.0
+        self._attempt = attempt
         self._call = call
         self._as_text = as_text
         self._catch = catch
@@ -83,6 +92,9 @@ class GroupCaller:
         """The batches that come of all groups. Raises `CallError`, and what `stream` raises."""
         call = self._call
         self._segments = self._cut(stream)
+        if self._attempt is not None:
+            yield from rechunked(self._attempts(self._attempt), self._most_rows)
+            return
         for piece in gathered(call, self._given(), self._most_rows):
             columns = record_columns(call, piece)
             if call.kind == "COMBINE":
@@ -97,19 +109,56 @@ class GroupCaller:
         group = self._recent.get(error.row)
         if group is None or not self._call.keys:
             return "some of the rows" if self._call.kind == "COMBINE" else "all the rows"
-        return f"the group {show(group.key)}"
+        return self._place_of(group)
 
-    def _given(self) -> Iterator[Given]:
-        """The records of all groups, with the groups' numbers."""
+    def _place_of(self, group: _Group) -> str:
+        return f"the group {show(group.key)}" if self._call.keys else "all the rows"
+
+    def _begun(self) -> Iterator[tuple[_Segment, _Group]]:
+        """The groups, each by the segment with which it begins; that must be read to its end."""
         self._ahead = next(self._segments, None)
         if self._ahead is None and not self._call.keys and self._call.kind == "REDUCE":
             self._ahead = _Segment([], _Group(None, None, 0), ends=True)
         while self._ahead is not None:
             segment, self._ahead = self._ahead, None
-            group = segment.group
-            if group is None:
+            if segment.group is None:
                 raise AssertionError("rows before the first group")
-            number, self.calls = self.calls, self.calls + 1
+            self.calls += 1
+            yield segment, segment.group
+
+    def _attempts(self, attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        """The batches of one group after the other, without those of calls that fail."""
+        for segment, group in self._begun():
+            blocks = self._blocks(segment)
+            rows = Rows(blocks)
+            given = self._batches_of(group, rows)
+            try:
+                yield from attempt.results(given, blocks, partial(self._place_of, group))
+            except CallError as error:
+                self._recent[error.row] = group
+                raise
+            finally:
+                self.seconds_waited += rows.seconds
+
+    def _batches_of(self, group: _Group, rows: Rows) -> Iterator[pa.RecordBatch]:
+        """The batches of one group."""
+        names = [c.name for c in self._call.columns]
+        given = (Given(item, 0) for item in self._items(group.key, rows))
+        try:
+            for piece in gathered(self._call, given, self._most_rows):
+                numbers = [0] * len(piece) if self._numbered else None
+                yield as_batch(record_columns(self._call, piece), names, numbers)
+        except CallError:
+            if rows.error is not None:
+                raise rows.error from None
+            raise
+        if rows.error is not None:
+            raise rows.error
+
+    def _given(self) -> Iterator[Given]:
+        """The records of all groups, with the groups' numbers."""
+        for segment, group in self._begun():
+            number = self.calls - 1
             self._recent[number] = group
             blocks = self._blocks(segment)
             rows = Rows(blocks)
@@ -147,6 +196,8 @@ class GroupCaller:
     def _blocks(self, segment: _Segment | None) -> Iterator[list[Any]]:
         """The rows of the group that begins with a segment; then the next one is ahead."""
         while segment is not None:
+            if self._attempt is not None and segment.batch is not None:
+                self._attempt.take(segment.batch)
             yield segment.rows
             ends = segment.ends
             segment = next(self._segments, None)
@@ -168,9 +219,15 @@ class GroupCaller:
             first = False
             edges = [*(group.row for group in groups), len(rows)]
             if edges[0]:
-                yield _Segment(rows[: edges[0]], None, ends=bool(groups))
+                own = self._kept(batch, 0, edges[0])
+                yield _Segment(rows[: edges[0]], None, bool(groups), own)
             for group, stop in zip(groups, edges[1:], strict=True):
-                yield _Segment(rows[group.row : stop], group, ends=stop < len(rows))
+                own = self._kept(batch, group.row, stop)
+                yield _Segment(rows[group.row : stop], group, stop < len(rows), own)
+
+    def _kept(self, batch: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch | None:
+        """The rows of a segment, when they may be let go."""
+        return batch.slice(start, stop - start) if self._attempt is not None else None
 
     def _groups(self, batch: pa.RecordBatch, first: bool) -> list[_Group]:
         """The groups that begin in a batch; with its first row when it is the `first`."""

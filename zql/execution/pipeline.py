@@ -21,11 +21,12 @@ from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
 from zql.execution.fold_calls import FoldCaller
 from zql.execution.group_calls import GroupCaller
+from zql.execution.held import Attempt
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.profile import profile_of, rows_scanned
-from zql.execution.rejects import Rejected, Rejections
+from zql.execution.rejects import FailedGroup, Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shard import Shard
@@ -260,7 +261,7 @@ class Pipeline:
                 return iter(())
             stream = stream if first is None else chain((first,), stream)
         try:
-            caller = self._caller(call)
+            caller = self._caller(call, count)
         except CallError as error:
             raise locate.load_error(error) from None
         if isinstance(caller, ShardCaller | GroupCaller | FoldCaller):
@@ -268,6 +269,8 @@ class Pipeline:
                 stream = self._together(call, stream)
             if isinstance(call, Fold) and call.kind == "PARTIAL":
                 stream = self._together(call, stream)
+            keeps = isinstance(call, MapRows | Reduce) and call.on_error is not None
+            stream = self._counted(stream, count, policies, keeps=keeps)
             return self._call_once(caller, stream, count)
         if isinstance(caller, BatchCaller) and isinstance(call, MapRows):
             stream = self._batched(stream, call.batch_rows)
@@ -276,21 +279,42 @@ class Pipeline:
         return self._call_each(caller, stream, count, policies)
 
     def _caller(
-        self, call: PythonOperator
+        self, call: PythonOperator, count: StepCount
     ) -> Caller | BatchCaller | ShardCaller | GroupCaller | FoldCaller:
         find, rows = (_Constants(self), self._as_text), self._settings.batch_rows
         match call:
             case Reduce():
-                return GroupCaller(call, *find, catch=self._catch, most_rows=rows)
+                attempt = self._attempt(call.on_error, count)
+                return GroupCaller(call, *find, catch=self._catch, most_rows=rows, attempt=attempt)
             case Fold():
                 return FoldCaller(call, *find, catch=self._catch, most_rows=rows)
             case MapRows(kind="MAP BATCHES"):
                 return BatchCaller(call, *find, catch=self._catch, most_rows=rows)
             case MapRows(kind="MAP SHARDS"):
-                return ShardCaller(call, self._shard, *find, catch=self._catch, most_rows=rows)
+                attempt = self._attempt(call.on_error, count)
+                return ShardCaller(
+                    call,
+                    self._shard,
+                    *find,
+                    catch=self._catch,
+                    most_rows=rows,
+                    attempt=attempt,
+                    place=f"the shard of {locate.input_place(self._input)}",
+                )
             case _:
                 kept = self._stuck
                 return Caller(call, *find, catch=self._catch, most_rows=rows, stuck=kept)
+
+    def _attempt(self, policy: ErrorPolicy | None, count: StepCount) -> Attempt | None:
+        """How calls for many rows are made whose failures are let go."""
+        if policy is None:
+            return None
+
+        def reject(failed: FailedGroup) -> None:
+            count.rejected += failed.rows
+            self._rejections.take_group(failed)
+
+        return Attempt(policy, reject, self._rejections.folder, self._settings.batch_bytes)
 
     def _together(
         self, call: Reduce | Fold, stream: Iterator[pa.RecordBatch]
@@ -348,7 +372,7 @@ class Pipeline:
                     break
                 count.rows_out += result.num_rows
                 yield result
-            if isinstance(caller, Caller) and caller.failures:
+            if caller.failures:
                 count.rejected += len(caller.failures)
                 self._rejections.take(caller.failures, batch, self._numbers(batch, count))
                 caller.failures.clear()
@@ -361,7 +385,7 @@ class Pipeline:
         count: StepCount,
     ) -> Iterator[pa.RecordBatch]:
         """Python over all rows of the task."""
-        results = caller.run(_counted(stream, count))
+        results = caller.run(stream)
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
@@ -390,6 +414,23 @@ class Pipeline:
             return rechunked(stream, rows)
         whole = rechunked(stream, self._settings.batch_rows)
         return (piece for batch in whole for piece in self._bounded(batch))
+
+    def _counted(
+        self,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+        policies: Sequence[ErrorPolicy],
+        *,
+        keeps: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a call for many; with their numbers, if it `keeps` those that fail."""
+        for batch in stream:
+            numbered = batch
+            if keeps and ORDINAL not in batch.schema.names:
+                numbered = batch.append_column(ORDINAL, self._numbers(batch, count))
+            self._rejections.reached(policies, batch.num_rows)
+            count.rows_in += batch.num_rows
+            yield numbered
 
     # ---- help for calls --------------------------------------------------------------------------
 
@@ -493,12 +534,6 @@ class _Constants:
 def _calls_for_nothing(call: PythonOperator) -> bool:
     """Whether a call is made where there are no rows."""
     return isinstance(call, MapRows) and call.kind == "MAP SHARDS"
-
-
-def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.RecordBatch]:
-    for batch in stream:
-        count.rows_in += batch.num_rows
-        yield batch
 
 
 def _first_steps(steps: Sequence[Step]) -> dict[int, tuple[ErrorPolicy, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,24 @@ class Failed(NamedTuple):
     row: int
     error: CallError
     given: str
+
+
+class FailedGroup(NamedTuple):
+    """A call for many rows that failed: all of them go. `place` says for people which they are.
+
+    `kept` are those that INTO wants, in their order, beside their numbers in the task's input.
+    """
+
+    policy: ErrorPolicy
+    error: CallError
+    place: str
+    rows: int
+    kept: Iterable[tuple[pa.RecordBatch, pa.Array]] = ()
+
+
+def is_failure(error: CallError) -> bool:
+    """Whether ON ERROR is about it: a call that failed, and no rows that cannot be handed over."""
+    return not error.fatal and error.code != "R712"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +82,27 @@ class Rejections:
 
         Raises `UdfError` when there are more than their policy allows.
         """
+        import pyarrow as pa
+
         by_policy: dict[ErrorPolicy, list[Failed]] = {}
         for failed in failures:
             by_policy.setdefault(failed.policy, []).append(failed)
         for policy, some in by_policy.items():
-            found = self._of(policy.number)
-            if not found.rows:
-                first = self._told(policy, some[0], numbers)
-                found = replace(found, first=first, notes=some[0].error.notes)
-            found = replace(found, rows=found.rows + len(some))
-            self._found[policy.number] = found
-            check_rows(policy, found.rows, found.first, found.notes)
+            first = "" if self._of(policy.number).rows else self._told(policy, some[0], numbers)
+            self._count(policy, len(some), first, some[0].error)
             if policy.facts:
-                self._keep(policy, some, batch, numbers)
+                rows = pa.array([failed.row for failed in some], pa.int64())
+                errors = [failed.error for failed in some]
+                self._keep(policy, errors, batch.take(rows), numbers.take(rows))
+
+    def take_group(self, failed: FailedGroup) -> None:
+        """Takes all rows of a call for many. Raises `UdfError` as `take` does."""
+        policy, error = failed.policy, failed.error
+        first = f"{error.function} on {failed.place} {error.message}"
+        self._count(policy, failed.rows, first, error)
+        if policy.facts:
+            for batch, numbers in failed.kept:
+                self._keep(policy, [error] * batch.num_rows, batch, numbers)
 
     def finished(self) -> tuple[Rejected, ...]:
         """What was let go, with the files of the rows."""
@@ -84,6 +110,15 @@ class Rejections:
             replace(found, file=self._file(number)) if number in self._writers else found
             for number, found in self._found.items()
         )
+
+    def _count(self, policy: ErrorPolicy, rows: int, first: str, error: CallError) -> None:
+        """Counts failures; `first` tells the first of them all."""
+        found = self._of(policy.number)
+        if not found.rows:
+            found = replace(found, first=first, notes=error.notes)
+        found = replace(found, rows=found.rows + rows)
+        self._found[policy.number] = found
+        check_rows(policy, found.rows, found.first, found.notes)
 
     def _of(self, number: int) -> Rejected:
         return self._found.get(number) or Rejected(number, 0, 0)
@@ -98,23 +133,22 @@ class Rejections:
     def _keep(
         self,
         policy: ErrorPolicy,
-        failures: Sequence[Failed],
+        errors: Sequence[CallError],
         batch: pa.RecordBatch,
         numbers: pa.Array,
     ) -> None:
-        """Writes the rows with their errors; the places are found at the end, all at once."""
+        """Writes rows with their errors; the places are found at the end, all at once."""
         import pyarrow as pa
 
-        rows = pa.array([failed.row for failed in failures], pa.int64())
-        record = batch.select([column.name for _, column in policy.record]).take(rows)
+        record = batch.select([column.name for _, column in policy.record])
         error, operator, file, row = (column.name for column in policy.facts)
-        errors = [f.error.message.removeprefix("raised ") for f in failures]
-        operators = [f"{policy.operator} {f.error.function}" for f in failures]
+        messages = [e.message.removeprefix("raised ") for e in errors]
+        operators = [f"{policy.operator} {e.function}" for e in errors]
         columns = {
-            error: pa.array(errors, pa.string()),
+            error: pa.array(messages, pa.string()),
             operator: pa.array(operators, pa.string()),
             file: pa.nulls(len(errors), pa.string()),
-            row: numbers.take(rows).cast(pa.int64()),
+            row: numbers.cast(pa.int64()),
         }
         for name, column in columns.items():
             record = record.append_column(name, column)

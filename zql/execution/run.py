@@ -22,6 +22,7 @@ from zql.physical.plan import (
     PhysicalPlan,
     Stage,
     StoreTable,
+    policed_scans,
     policies_of,
     rejects_of,
 )
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
     from zql.expr.expression import SharedObject
+    from zql.expr.functions import ErrorPolicy
     from zql.storage.format import WrittenFile
+
+
+def _reading(stage: Stage) -> list[ErrorPolicy]:
+    """The policies of a stage's readers."""
+    return [scan.on_error for scan in policed_scans(stage) if scan.on_error is not None]
 
 
 class Host(Protocol):
@@ -78,8 +85,9 @@ class Run:
             # Nobody rejects anything where there is nothing to be done.
             rejects_of(policy.number): ()
             for stage in plan.stages
-            for policy in policies_of(stage)
+            for policy in (*policies_of(stage), *_reading(stage))
         }
+        self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.sums: dict[str, int] = {}
         self._stack = ExitStack()
@@ -194,13 +202,32 @@ class Run:
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""
         host = self.host
+        self.look_for_rejects(stage)
         return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
+        self.look_for_rejects(stage)
         return inputs_of(stage, self.host.engine, self.host.settings, self.results)
+
+    def look_for_rejects(self, stage: Stage) -> None:
+        """Counts and keeps the rows that the readers of a stage pass over, before it is done.
+
+        Once for each policy. Raises `UdfError` when there are too many.
+        """
+        for scan in policed_scans(stage):
+            policy = scan.on_error
+            if policy is None or policy.number in self._looked:
+                continue
+            from zql.execution.read_rejects import look_for_rejects
+
+            folder = self.folder("rejects") if policy.facts else ""
+            found = look_for_rejects(scan, policy, self.host.engine, self.host.settings, folder)
+            self._looked[policy.number] = found.rows
+            if found.file is not None:
+                self.results[rejects_of(policy.number)] = (found.file,)
 
     def tasks(
         self,
@@ -222,8 +249,7 @@ class Run:
         began = time.perf_counter()
         shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
-        kept = any(policy.facts for policy in policies_of(stage))
-        rejects = self.folder("rejects") if kept else ""
+        rejects = self.folder("rejects") if policies_of(stage) else ""
         specs = tasks.specs(
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )
@@ -316,9 +342,9 @@ class Run:
             "retries": self.host.take_retries() + sum(r.retries for r in self.reports),
             "python_calls": sum(s.calls for report in self.reports for s in report.steps),
         }
-        if any(policies_of(stage) for stage in self.plan.stages):
+        if any(policies_of(stage) or _reading(stage) for stage in self.plan.stages):
             rejected = sum(s.rejected for report in self.reports for s in report.steps)
-            counters["rows_rejected"] = rejected
+            counters["rows_rejected"] = rejected + sum(self._looked.values())
         elapsed = time.perf_counter() - began
         return RunReport((*outputs, *kept), counters, tuple(self.reports), elapsed)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.execution.binding import AsText, CallError, Catch, Constants, bind, failed
 from zql.execution.call_timeout import waiting
+from zql.execution.held import Attempt
 from zql.execution.records import (
     Given,
     as_batch,
@@ -80,9 +81,16 @@ class ShardCaller:
         *,
         catch: Catch = BaseException,
         most_rows: int = 8192,
+        attempt: Attempt | None = None,
+        place: str = "",
     ) -> None:
-        """Loads the function; raises `CallError`. `most_rows` bounds the batches that come out."""
+        """Loads the function; raises `CallError`. `most_rows` bounds the batches that come out.
+
+        With `attempt` a shard whose call fails is let go; `place` says for people which it is.
+        """
         self.calls = 0
+        self._attempt = attempt
+        self._place = place
         self._call = call
         self._as_text = as_text
         self._catch = catch
@@ -102,9 +110,17 @@ class ShardCaller:
 
     def run(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches that come of all rows. Raises `CallError`, and what `stream` raises."""
-        call, rows = self._call, Rows(self._blocks(stream))
-        self._rows = rows
+        blocks = self._blocks(stream)
+        self._rows = Rows(blocks)
         self.calls = 1
+        if self._attempt is None:
+            yield from self._batches()
+        else:
+            yield from self._attempt.results(self._batches(), blocks, lambda: self._place)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """What the call gives."""
+        call, rows = self._call, self._rows
         try:
             try:
                 found = self._function(iter(rows), **self._shard)
@@ -140,5 +156,7 @@ class ShardCaller:
                 self._numbers = batch.column(ORDINAL).to_pylist()
             self._first = count
             count += batch.num_rows
+            if self._attempt is not None:
+                self._attempt.take(batch)
             rows = self._bound.argument_rows(batch, self._as_text)
             yield [row[0] for row in rows] if alone else list(rows)

@@ -46,9 +46,10 @@ class TaskSpec:
     """All that a worker must know for one task.
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
-    `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
-    `shared` has the folders of shared objects by key; the stage has so many `tasks`. Calls that are
-    `stuck` are not made again: they ended the workers that made them.
+    `limit` rows are not wanted. Rows that ON ERROR keeps, and those that wait for the end of a
+    call, go into the folder `rejects`. `shared` has the folders of shared objects by key; the stage
+    has so many `tasks`. Calls that are `stuck` are not made again: they ended the workers that made
+    them.
     """
 
     id: int

@@ -23,6 +23,7 @@ from zql.logical.plan import Apply, MapRows, PythonColumn, Reduce
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 ORDINAL = "zql row"
 """A hidden column: which row of the task's input a row came from, from 0."""
 

@@ -121,6 +121,7 @@ def _step(step: RunSql | CallPython) -> Document:
             "format": scan.format,
             "files": len(scan.files),
             "columns": [c.source for c in scan.columns_read if c.kind != "place"],
+            **_policy(scan.on_error),
         }
         for scan in walk(step.plan)
         if isinstance(scan, lp.Scan)
@@ -150,6 +151,7 @@ def _calls(call: lp.PythonOperator) -> list[Document]:
                     {"name": name, "type": column.type}
                     for name, column in zip(call.names, call.made, strict=True)
                 ],
+                **_policy(call.on_error),
             }
         ]
     if isinstance(call, lp.Fold):

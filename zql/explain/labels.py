@@ -33,7 +33,7 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
     """An operator in a line, with what it works on."""
     match plan:
         case lp.Scan():
-            return f"Scan {plan.name}: {', '.join(c.name for c in plan.columns)}"
+            return f"Scan {plan.name}: {_names(plan)}{policy_text(plan.on_error)}"
         case lp.MemoryScan():
             return f"MemoryScan {plan.key}: {', '.join(c.name for c in plan.columns)}"
         case lp.StageResult() | lp.BatchInput():
@@ -106,6 +106,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
 def _beside(plan: lp.LogicalPlan) -> str:
     natives = plan.natives if isinstance(plan, lp.Fold) else ()
     return f"; beside {_assigns(natives)}" if natives else ""
+
+
+def _names(plan: lp.LogicalPlan) -> str:
+    return ", ".join(c.name for c in plan.columns)
 
 
 def _sets(plan: lp.Aggregate) -> str:
@@ -183,7 +187,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         if call.shard:
             named += f", {call.shard} => the shard"
         size = f" of {call.batch_rows} rows" if call.batch_rows is not None else ""
-        policy = _way(call.function) + _policy(call.on_error)
+        policy = _way(call.function) + policy_text(call.on_error)
         return [f"{call.kind}{size} {_home(call.function)}({given}{named}) -> {made}{policy}"]
     lines = []
     for column in call.calls:
@@ -192,7 +196,7 @@ def python_lines(call: lp.PythonOperator) -> list[str]:
         guard = f" only where {expression_text(column.guard)}" if column.guard else ""
         guard += ", NULL for an exception" if column.safe else ""
         guard += _way(column.function)
-        guard += _policy(column.on_error)
+        guard += policy_text(column.on_error)
         home = _home(column.function)
         lines.append(
             f"{home}({', '.join(args)}) -> {column.column.name} {column.column.type}{guard}"
@@ -220,7 +224,8 @@ def _reduce_line(call: lp.Reduce) -> str:
     order = f" order {_keys(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
     handed = f"{key}, rows of {given}{named}"
-    return f"{call.kind} {_home(call.function)}({handed}){order} -> {made}{_way(call.function)}"
+    way = _way(call.function) + policy_text(call.on_error)
+    return f"{call.kind} {_home(call.function)}({handed}){order} -> {made}{way}"
 
 
 def _way(function: PythonFunction) -> str:
@@ -259,7 +264,7 @@ def _fold_line(call: lp.Fold, aggregate: lp.PythonAggregate) -> str:
     return f"{_FOLDED[call.kind]} {home}({args}){guard}{keys} -> {made}{source}"
 
 
-def _policy(policy: ErrorPolicy | None) -> str:
+def policy_text(policy: ErrorPolicy | None) -> str:
     """What ON ERROR says, as it is written."""
     if policy is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from zql.execution.called import has_time_limit
-from zql.explain.labels import inputs, label, python_lines
+from zql.explain.labels import inputs, label, policy_text, python_lines
 from zql.explain.notes import Note
 from zql.expr import expression as ex
 from zql.logical import plan as lp
@@ -116,7 +116,7 @@ def reads_line(scan: lp.Scan) -> str:
     """What is read of some files."""
     files = f"{len(scan.files)} file" + ("s" if len(scan.files) != 1 else "")
     names = ", ".join(c.source for c in scan.columns_read)
-    return f"Read {scan.name} ({scan.format}, {files}): {names}"
+    return f"Read {scan.name} ({scan.format}, {files}): {names}{policy_text(scan.on_error)}"
 
 
 def _shown_sources(plan: lp.LogicalPlan) -> dict[Node, str]:

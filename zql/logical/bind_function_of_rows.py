@@ -47,7 +47,6 @@ class Handed:
 
 def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope, ...]) -> Scope:
     """MAP BATCHES and MAP SHARDS."""
-    check_no_policy(op, op.kind)
     function = python_function(context, op.function, op.function_span or op.span)
     shard = ""
     if op.kind == "MAP SHARDS":
@@ -77,22 +76,12 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         keywords,
         columns,
         fields.names,
+        on_error=context.policy,
         span=op.span,
         batch_rows=(_batch_rows(op) or function.batch_size) if op.kind == "MAP BATCHES" else None,
         shard=shard,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
-
-
-def check_no_policy(op: ast.MapRows | ast.Reduce, kind: str) -> None:
-    """Raises `BindError` for ON ERROR: which of many rows a failure is about cannot be told."""
-    if op.on_error is not None and op.on_error.action != "FAIL":
-        raise BindError(
-            f"ON ERROR of {kind} is not supported yet",
-            code="P404",
-            span=op.on_error.span,
-            hint="catch exceptions in the function itself",
-        )
 
 
 def arguments_of_many(

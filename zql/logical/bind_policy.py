@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy
@@ -9,24 +11,18 @@ from zql.logical import plan as lp
 from zql.logical.bind_operator import check_inputs, write
 from zql.logical.bind_source import unique
 from zql.logical.context import Context
+from zql.logical.error_policies import FACTS, FACTS_OF_LINES, check_fail, new_policy
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
 from zql.tree import walk
 
-Policed = ast.Where | ast.Select | ast.Extend | ast.Set | ast.MapRows
+Policed = ast.Where | ast.Select | ast.Extend | ast.Set | ast.MapRows | ast.Reduce
 """Operators that take ON ERROR."""
-
-FACTS = (
-    ("_error", "VARCHAR"),
-    ("_operator", "VARCHAR"),
-    ("_file", "VARCHAR"),
-    ("_row", "BIGINT"),
-)
-"""What a rejected row gets beside its own columns."""
 
 _WHOLE_ROW = ("WHERE",)
 _SKIP_ONLY = ("FLATMAP", "MAP BATCHES", "MAP SHARDS", "REDUCE")
+_LOST = {"MAP SHARDS": "a shard", "REDUCE": "a group"}
 
 
 def error_policy(context: Context, scope: Scope, op: ast.Operator) -> ErrorPolicy | None:
@@ -36,31 +32,18 @@ def error_policy(context: Context, scope: Scope, op: ast.Operator) -> ErrorPolic
         return None
     word = op.kind if isinstance(op, ast.MapRows) else type(op).__name__.upper()
     if clause.action == "FAIL":
-        if clause.into is not None or clause.limit:
-            raise BindError(
-                "ON ERROR FAIL stops at the first row: it takes neither INTO nor LIMIT",
-                code="P416",
-                span=clause.span,
-                hint="write ON ERROR SKIP, which goes on with the other rows",
-            )
+        check_fail(clause)
         return None
     if clause.action == "NULL" and word in _SKIP_ONLY:
         raise BindError(
             f"{word} gives any number of rows: there is none to put NULL into",
             code="P416",
             span=clause.span,
-            hint="write ON ERROR SKIP: a row that fails gives nothing",
+            hint=f"write ON ERROR SKIP: {_LOST.get(word, 'a row')} that fails gives nothing",
         )
-    context.policies += 1
-    most_rows, most_percent = _limit(clause)
-    policy = ErrorPolicy(
-        context.policies,
-        "SKIP" if word in _WHOLE_ROW else clause.action,
-        word,
-        most_rows,
-        most_percent,
-        span=clause.span,
-    )
+    policy = new_policy(context, clause, word)
+    if word in _WHOLE_ROW:
+        policy = replace(policy, action="SKIP")
     return policy if clause.into is None else _kept(context, scope, policy, clause.span)
 
 
@@ -80,38 +63,42 @@ def check_policy(context: Context, after: Scope, op: ast.Operator, policy: Error
             hint="SQL that may fail has TRY(..) and TRY_CAST, which give NULL instead",
         )
     if clause.into is not None:
-        rejects = _output(context, policy, clause.into, clause.span)
-        check_inputs(after.plan, rejects.uri, rejects.format, clause.span)
-        context.rejects.append(rejects)
+        add_rejects(context, after.plan, policy, clause)
+
+
+def add_readings(context: Context) -> None:
+    """Makes outputs of the rows that the readers of a statement keep. Raises `BindError`."""
+    for scan, clause in context.readings:
+        if scan.on_error is not None:
+            add_rejects(context, scan, scan.on_error, clause)
+
+
+def add_rejects(
+    context: Context, plan: lp.LogicalPlan, policy: ErrorPolicy, clause: ast.OnError
+) -> None:
+    """Makes the rejects of a policy an output of the statement. Raises `BindError`."""
+    rejects = _output(context, policy, clause)
+    check_inputs(plan, rejects.uri, rejects.format, clause.span)
+    own = any(option.name.lower() == "mode" for option in clause.options)
+    context.rejects.append((rejects, own))
+
+
+def in_mode(context: Context, rejects: lp.Write, mode: str) -> lp.Write:
+    """The rejects in the mode of another output. Raises when their name cannot have it."""
+    try:
+        context.catalog.write_target(rejects.uri, {"format": rejects.format, "mode": mode})
+    except ZqlError as error:
+        error.span = rejects.span
+        error.hint = error.hint or (
+            "INTO 'rejects/' keeps those of each run, OPTIONS (mode = 'overwrite') behind INTO "
+            "those of the last"
+        )
+        raise
+    return replace(rejects, mode=mode)
 
 
 def _has(node: object, policy: ErrorPolicy) -> bool:
-    return isinstance(node, ex.PythonCall | lp.MapRows) and node.on_error == policy
-
-
-def _limit(clause: ast.OnError) -> tuple[int | None, float | None]:
-    """How many rows may fail, or how many in a hundred."""
-    if not clause.limit:
-        return None, None
-    number, _, percent = clause.limit.replace("_", "").partition(" ")
-    if percent:
-        share = float(number)
-        if share > 100:
-            raise BindError(
-                f"{number} PERCENT is more than all rows",
-                code="P416",
-                span=clause.span,
-                hint="a number from 0 to 100, or no LIMIT at all",
-            )
-        return None, share
-    if not number.isdecimal():
-        raise BindError(
-            f"LIMIT takes a whole number of rows, not {number}",
-            code="P416",
-            span=clause.span,
-            hint=f"LIMIT {number} PERCENT is a share of the rows",
-        )
-    return int(number), None
+    return isinstance(node, ex.PythonCall | lp.MapRows | lp.Reduce) and node.on_error == policy
 
 
 def _kept(context: Context, scope: Scope, policy: ErrorPolicy, span: Span | None) -> ErrorPolicy:
@@ -123,32 +110,25 @@ def _kept(context: Context, scope: Scope, policy: ErrorPolicy, span: Span | None
     taken = {name for name, _ in FACTS}
     record = tuple((v.name, v.column) for v in scope.visible if v.name not in taken)
     facts = tuple(context.names.column(name, type_) for name, type_ in FACTS)
-    return ErrorPolicy(
-        policy.number,
-        policy.action,
-        policy.operator,
-        policy.most_rows,
-        policy.most_percent,
-        record,
-        facts,
-        policy.span,
-    )
+    return replace(policy, record=record, facts=facts)
 
 
-def _output(context: Context, policy: ErrorPolicy, uri: str, span: Span | None) -> lp.Write:
-    names = (*(name for name, _ in policy.record), *(name for name, _ in FACTS))
+def _output(context: Context, policy: ErrorPolicy, clause: ast.OnError) -> lp.Write:
+    facts = FACTS_OF_LINES if policy.operator == "FROM" else FACTS
+    names = (*(name for name, _ in policy.record), *(name for name, _ in facts))
     columns = zip(names, policy.columns, strict=True)
     rows = Scope(
         lp.Rejects(policy.number, policy.columns), tuple(Visible(n, c) for n, c in columns)
     )
-    target = ast.Write(ex.Literal(uri, span=span), span=span)
+    span = clause.span
+    target = ast.Write(ex.Literal(clause.into, span=span), clause.options, span=span)
     try:
         return write(context, rows, target)
     except ZqlError as error:
         if error.code != _NO_FORMAT:
             raise
     jsonl = ast.Option("format", ex.Literal("jsonl"))
-    return write(context, rows, ast.Write(target.uri, (jsonl,), span=span))
+    return write(context, rows, ast.Write(target.uri, (*clause.options, jsonl), span=span))
 
 
 _NO_FORMAT = "U633"

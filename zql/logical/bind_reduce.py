@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import grouping_key
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments
@@ -16,7 +16,6 @@ from zql.logical.bind_function_of_rows import (
     Keywords,
     Record,
     arguments_of_many,
-    check_no_policy,
     check_takes_rows,
     computed,
     python_function,
@@ -27,6 +26,7 @@ from zql.logical.bind_operator import sort_keys
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
+from zql.tree import walk
 
 _PROBED_ROWS = 100
 
@@ -34,7 +34,6 @@ _PROBED_ROWS = 100
 def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, ...]) -> Scope:
     """The columns are those of the records that the function gives."""
     context.check_python(op.function_span or op.span)
-    check_no_policy(op, "REDUCE")
     function = python_function(context, op.function, op.function_span or op.span)
     combine = python_function(context, op.combine, op.span) if op.combine else None
     for each in (function, combine):
@@ -42,6 +41,7 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
             check_takes_rows(each, "REDUCE", op.function_span or op.span)
     args, keywords = arguments_of_many(context, scope, op, function, outer, 2)
     _check_combine(op, combine, args)
+    policy = context.policy
     told: Keywords = ()
     if combine is not None:
         binder = ExpressionBinder(context, (scope,))
@@ -50,6 +50,7 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     binder = ExpressionBinder(context, (scope, *outer))
     made = [grouping_key(binder, item) for item in op.keys]
     order = sort_keys(binder, op.order)
+    _check_policy(policy, combine, (*args, *(m.expr for m in made), *(k.expr for k in order)))
     # COMBINE makes records anew, and may leave keys out: it has them as columns of their own.
     plan, keys = _as_columns(
         context, binder, scope.plan, [(m.name, m.expr) for m in made], combine is not None
@@ -74,6 +75,7 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
         order,
         columns,
         fields.names,
+        policy,
         op.span,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
@@ -97,6 +99,30 @@ def _check_combine(
             code="P452",
             span=op.span,
             hint=f"|> SELECT the columns first, then |> REDUCE {'.'.join(op.function)}",
+        )
+
+
+def _check_policy(
+    policy: ErrorPolicy | None, combine: PythonFunction | None, exprs: Sequence[ex.Expr]
+) -> None:
+    """With ON ERROR a group goes as a whole or not at all. Raises `BindError`."""
+    if policy is None:
+        return
+    if combine is not None:
+        raise BindError(
+            "ON ERROR of REDUCE and COMBINE do not go together: COMBINE sees a part of a group, "
+            "and a group without one of its parts would be another",
+            code="P404",
+            span=policy.span,
+            hint="leave COMBINE out: REDUCE then gets the rows themselves",
+        )
+    calls = [n for e in exprs for n in walk(e) if isinstance(n, ex.PythonCall)]
+    if calls:
+        raise BindError(
+            "ON ERROR of REDUCE is for its own function, not for calls in its arguments and keys",
+            code="P416",
+            span=calls[0].span or policy.span,
+            hint="|> EXTEND the call first, with an ON ERROR of its own",
         )
 
 
@@ -136,5 +162,7 @@ def _combined(
     new_keys = tuple(context.names.column(k.name, k.type) for k in keys)
     fields = tuple(context.names.column(name, c.type) for name, c in record)
     columns = (*new_keys, *fields)
-    plan = lp.Reduce(plan, "COMBINE", function, keys, record, (), told, (), columns, names, op.span)
+    plan = lp.Reduce(
+        plan, "COMBINE", function, keys, record, (), told, (), columns, names, span=op.span
+    )
     return plan, new_keys, tuple(zip(names, fields, strict=True))

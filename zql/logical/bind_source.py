@@ -14,6 +14,7 @@ from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_hints import check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_lateral import WITHOUT_PYTHON
+from zql.logical.bind_reading import Reading, no_files, not_by_rows, of_clause, of_options, policed
 from zql.logical.bind_sample import sample
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import elements_of, from_unnest
@@ -51,16 +52,19 @@ def bind_items(
     items: tuple[ast.FromItem, ...],
     outer: tuple[Scope, ...],
     columns: frozenset[str] | None = None,
+    on_error: ast.OnError | None = None,
 ) -> Scope:
     """The FROM clause; a comma is a CROSS JOIN whose right side may be UNNEST of the left.
 
-    With `columns` the query uses no others of its one set of files.
+    With `columns` the query uses no others of its one set of files. `on_error` is about these.
     """
-    context.columns = columns
+    if on_error is not None and not _reads_files(items[0]):
+        raise no_files(on_error)
+    context.columns, context.reading = columns, on_error
     try:
         scope = bind_item(context, items[0], outer)
     finally:
-        context.columns = None
+        context.columns = context.reading = None
     for item in items[1:]:
         scope = join(context, scope, ast.Join(item, "CROSS", span=item.span), outer, bind_item)
     return scope
@@ -75,7 +79,7 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
         case ast.Aliased():
             return _aliased(context, item, outer)
         case ast.PathSource():
-            return _files(context, item.paths, None, {}, item.span)
+            return _files(context, item.paths, None, Reading({}), item.span)
         case ast.ParameterSource():
             return _parameter(context, item)
         case ast.NameSource():
@@ -107,6 +111,15 @@ def bind_item(context: Context, item: ast.FromItem, outer: tuple[Scope, ...]) ->
             return sample(context, bind_item(context, item.item, outer), item.sample, outer)
         case ast.SelectSource() | ast.UnnestSource():
             raise not_yet(item)
+
+
+def _reads_files(item: ast.FromItem) -> bool:
+    """Whether a FROM item reads files itself; a parameter may."""
+    while isinstance(item, ast.Aliased | ast.Sampled):
+        item = item.item
+    if isinstance(item, ast.CallSource):
+        return len(item.call.name) == 1 and item.call.name[0].lower() in READERS
+    return isinstance(item, ast.PathSource | ast.ParameterSource)
 
 
 def unique(scope: Scope, where: str, span: Span | None) -> Scope:
@@ -184,12 +197,30 @@ def _files(
     context: Context,
     paths: tuple[str, ...],
     reader: str | None,
-    options: Mapping[str, Any],
+    reading: Reading,
     span: Span | None,
 ) -> Scope:
     columns = context.columns if context.only_named else None
-    table = context.at(span, lambda: context.catalog.files(paths, reader, options, columns))
-    return scan(context, table, span)
+    options = reading.options
+    clause, context.reading = context.reading, None
+    if clause is not None:
+        if any(name.lower() == "on_error" for name in options):
+            raise BindError(
+                "ON ERROR is given twice: as a clause, and as the option on_error",
+                code="N208",
+                span=clause.span,
+                hint="leave one of them out",
+            )
+        reading = of_clause(clause)
+        options = {**options, **reading.options}
+    try:
+        table = context.at(span, lambda: context.catalog.files(paths, reader, options, columns))
+    except ZqlError as error:
+        raise (error if clause is None else not_by_rows(error, clause)) from None
+    found = scan(context, table, span)
+    if not isinstance(found.plan, lp.Scan):
+        raise TypeError(found.plan)
+    return replace(found, plan=policed(context, found.plan, reading))
 
 
 def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
@@ -221,6 +252,8 @@ def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
 def _parameter(context: Context, item: ast.ParameterSource) -> Scope:
     found = context.declarations.parameters.get(item.name)
     if found is None and (table := context.catalog.object(item.name)) is not None:
+        if context.reading is not None:
+            raise no_files(context.reading)
         return _object(context, table.key, table.schema.fields)
     binder = ExpressionBinder(context, ())
     value = binder.parameter(ex.Parameter(item.name, span=item.span))
@@ -232,7 +265,7 @@ def _parameter(context: Context, item: ast.ParameterSource) -> Scope:
             span=item.span,
             hint="FROM takes a text, or a list of texts",
         )
-    return _files(context, paths, None, {}, item.span)
+    return _files(context, paths, None, Reading({}), item.span)
 
 
 def _paths(value: ex.Expr) -> tuple[str, ...] | None:
@@ -397,8 +430,9 @@ def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:
         )
     spans = {a.name: a.span for a in call.args if isinstance(a, ex.NamedArgument)}
     place = positional[0].span or call.span
+    reading = of_options(options, spans, call.span)
     try:
-        return _files(context, paths, format_name, options, place)
+        return _files(context, paths, format_name, reading, place)
     except ZqlError as error:
         if error.span == place:
             error.span = option_place(error, options, spans) or place

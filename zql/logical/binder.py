@@ -22,7 +22,7 @@ from zql.logical.bind_hints import call_timeout, check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
-from zql.logical.bind_policy import check_policy, error_policy
+from zql.logical.bind_policy import add_readings, check_policy, error_policy, in_mode
 from zql.logical.bind_python_function import bind_python_function
 from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_reduce import reduce
@@ -137,6 +137,7 @@ class _Binder:
         scope = self.pipeline(self.source(query, ()), query.operators)
         if scope is not None:
             context.outputs.append(_rows(scope, query.span))
+        add_readings(context)
         # Rejects are there when the rows of all others have been made.
         context.outputs += _in_mode_of_outputs(context)
         _check_targets(context)
@@ -240,7 +241,7 @@ class _Binder:
         first = query.items[0]
         if isinstance(first, ast.SelectSource):
             return select_query(self.context, first, outer, columns)
-        return bind_items(self.context, query.items, outer, columns)
+        return bind_items(self.context, query.items, outer, columns, query.on_error)
 
     def query(self, query: ast.Query, outer: tuple[Scope, ...]) -> Scope:
         """The scope behind the last operator of a query inside a statement."""
@@ -412,9 +413,15 @@ def _span_of(pipe: ast.Subpipe, op: ast.Operator) -> Span | None:
 
 
 def _in_mode_of_outputs(context: Context) -> list[lp.Write]:
-    """Rejects replace, or join, what is there as the files do that the statement writes."""
+    """Rejects without a mode replace, or join, what is there as those of the main WRITE do.
+
+    That is the last one: those of TEE stand before it.
+    """
     modes = [output.mode for output in context.outputs if isinstance(output, lp.Write)]
-    return [replace(rejects, mode=modes[0]) if modes else rejects for rejects in context.rejects]
+    return [
+        in_mode(context, rejects, modes[-1]) if modes and not own else rejects
+        for rejects, own in context.rejects
+    ]
 
 
 def _check_targets(context: Context) -> None:

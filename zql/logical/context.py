@@ -141,7 +141,12 @@ class Context:
     errors: list[ZqlError] = field(default_factory=list)
     commons: list[lp.Common] = field(default_factory=list)
     outputs: list[lp.Output] = field(default_factory=list)
-    rejects: list[lp.Write] = field(default_factory=list)
+    rejects: list[tuple[lp.Write, bool]] = field(default_factory=list)
+    """Where ON ERROR keeps rows, and whether that has a mode of its own."""
+    reading: ast.OnError | None = None
+    """What ON ERROR says of the files that the FROM item reads that is being bound."""
+    readings: list[tuple[lp.Scan, ast.OnError]] = field(default_factory=list)
+    """Scans whose rejects are kept, and where that is said."""
     checks: int = 0
     policies: int = 0
     policy: ErrorPolicy | None = None

@@ -44,7 +44,7 @@ class Scan(Node):
     """Files of one format. `options` are the reader's, as (name, value) pairs of plain values.
 
     `verify` says that the types were seen on some rows only: reading must fail where they do not
-    hold.
+    hold. With `on_error` rows that cannot be read are passed over; the options say so too.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Scan(Node):
     options: tuple[tuple[str, object], ...] = field(default=(), hash=False)
     verify: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    on_error: ErrorPolicy | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -420,7 +421,8 @@ class Reduce(Node):
     input: dicts of `record` pairs, or values of `args` in their place. Without keys all rows are
     one group, even if there are none. REDUCE gives `columns` under the keys `names` of records.
     COMBINE works on a part of the rows: its `columns` are the keys, then those of `names`; there
-    may be several records of a key. Order is open; groups come out sorted by their keys.
+    may be several records of a key. Order is open; groups come out sorted by their keys. With
+    `on_error` a group whose call fails gives nothing.
     """
 
     input: LogicalPlan
@@ -433,6 +435,7 @@ class Reduce(Node):
     order: tuple[SortKey, ...]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    on_error: ErrorPolicy | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from zql.expr import expression as ex
+from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import LogicalPlan
 from zql.tree import Node, children, map_children, walk
 
@@ -89,6 +90,7 @@ def has_subquery(node: Node) -> bool:
 def free_columns(query: Node) -> frozenset[str]:
     """Columns that a subquery takes from outside."""
     made = {c.name for n in walk(query) if isinstance(n, LogicalPlan) for c in n.columns}
+    made |= {c.name for n in walk(query) if isinstance(n, ErrorPolicy) for c in n.facts}
     return frozenset(n.name for n in walk(query) if isinstance(n, ex.Column) and n.name not in made)
 
 

@@ -64,6 +64,7 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
             roots += [r for _, r in plan.on_error.record] if plan.on_error else []
         case lp.Reduce():
             roots = [*plan.keys, *(c for _, c in plan.record), *plan.args, *plan.order]
+            roots += [r for _, r in plan.on_error.record] if plan.on_error else []
         case lp.Fold():
             roots = [*plan.keys, *(a.expr for a in plan.natives)]
             roots += [c for a in plan.aggregates for c in (*a.taken, *a.order)]

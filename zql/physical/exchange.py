@@ -13,8 +13,12 @@ _PLACE = "zql place"
 
 
 def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
-    """The rows of `input` as a REDUCE or COMBINE takes them, with the columns that it uses."""
-    used = (*(c for _, c in reduce.record), *_of_args(reduce))
+    """The rows of `input` as a REDUCE or COMBINE takes them.
+
+    They have the columns that it uses, or keeps of groups that fail.
+    """
+    kept = (c for _, c in reduce.on_error.record) if reduce.on_error is not None else ()
+    used = (*(c for _, c in reduce.record), *_of_args(reduce), *kept)
     return together(input, reduce.keys, used, reduce.order)
 
 

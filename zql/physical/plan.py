@@ -13,7 +13,6 @@ from zql.logical.plan import (
     Fold,
     LogicalPlan,
     PythonOperator,
-    Reduce,
     Scan,
     StageResult,
 )
@@ -129,7 +128,7 @@ def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
     """The policies of a step's Python calls."""
     if isinstance(step, RunSql):
         return ()
-    if isinstance(step.call, Reduce | Fold):
+    if isinstance(step.call, Fold):
         return ()
     calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)
     return tuple(dict.fromkeys(c.on_error for c in calls if c.on_error is not None))
@@ -138,6 +137,14 @@ def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
 def policies_of(stage: Stage) -> tuple[ErrorPolicy, ...]:
     """The policies of a stage's Python calls, in order."""
     return tuple(dict.fromkeys(p for step in stage.steps for p in policies_in(step)))
+
+
+def policed_scans(stage: Stage) -> tuple[Scan, ...]:
+    """The scans of a stage that pass over rows which cannot be read."""
+    scans = [n for step in stage.steps for n in walk(step) if isinstance(n, Scan)]
+    if isinstance(stage.source, Scan):
+        scans.append(stage.source)
+    return tuple(dict.fromkeys(scan for scan in scans if scan.on_error is not None))
 
 
 @node

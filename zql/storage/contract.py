@@ -34,9 +34,19 @@ def converted(name: str, type_: DataType, text: str, shown: str, also: str = "tr
     `text` is SQL of the value as text, `shown` of what a message shows, `also` of a condition.
     """
     wrong = f"error({quote_literal(f'{MARK} {name}{chr(10)}{type_}{chr(10)}')} || {shown})"
-    fits = f"{also} AND {_keeps_digits(text, type_)} AND TRY_CAST({text} AS {type_}) IS NOT NULL"
+    fits = converts(type_, text, also)
     cast = f"CAST({text} AS {type_})"
     return f"CASE WHEN {text} IS NULL THEN NULL WHEN {fits} THEN {cast} ELSE {wrong} END"
+
+
+def converts(type_: DataType, text: str, also: str = "true") -> str:
+    """Whether a value that is not NULL converts exactly."""
+    return f"{also} AND {_keeps_digits(text, type_)} AND TRY_CAST({text} AS {type_}) IS NOT NULL"
+
+
+def fits(type_: DataType, text: str, also: str = "true") -> str:
+    """Whether a value, or NULL, converts exactly; never NULL itself."""
+    return f"({text} IS NULL OR coalesce({converts(type_, text, also)}, false))"
 
 
 def _keeps_digits(text: str, type_: DataType) -> str:

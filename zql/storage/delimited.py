@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, UsageError, did_you_mean, nearest
@@ -11,6 +12,7 @@ from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import scan
 from zql.storage.files import shown
 from zql.storage.format import (
+    BadRow,
     Copy,
     ReadColumn,
     RowWriter,
@@ -42,6 +44,7 @@ class DelimitedFormat:
         "types": "STRUCT",
         "all_varchar": "BOOLEAN",
         "null_padding": "BOOLEAN",
+        "on_error": "fail or skip",
         "strict_mode": "BOOLEAN",
         "compression": "VARCHAR",
         "max_line_bytes": "BIGINT",
@@ -97,8 +100,19 @@ class DelimitedFormat:
             found = dict.fromkeys(wanted, "VARCHAR")
         else:
             unknown = [n for n in wanted if n not in declared]
+            dialect = self.dialect(scan.with_declared(options, engine))
             found = delimited_evidence.types_of(files, headers, unknown, dialect, engine)
         return Schema(tuple(Field(n, declared.get(n) or found[n]) for n in wanted))
+
+    def bad_rows(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> Iterator[BadRow | int]:
+        """See `SkippingFormat`: rows that are no rows, or do not fit what is declared."""
+        from zql.storage import delimited_skipping, delimited_text
+
+        dialect = self.dialect(scan.with_declared(options, engine))
+        opened = partial(delimited_text.readable, options=dialect)
+        return delimited_skipping.bad_rows(files, dialect, engine, opened)
 
     def sample(
         self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
@@ -150,7 +164,7 @@ class DelimitedFormat:
         columns = scan.with_kinds(columns, options)
         from zql.storage import delimited_evidence, delimited_read
 
-        dialect = self.dialect(options)
+        dialect = self.dialect(scan.with_declared(options, engine))
         headers = {file: delimited_read.header(file, dialect) for file in scan.files_of(source)}
         found = [file for file, names in headers.items() if names]
         if not found:

@@ -51,7 +51,7 @@ def same_reader(
 
 _READER_OPTIONS = (
     "delimiter", "quote", "escape", "header", "null_str", "encoding", "null_padding",
-    "strict_mode", "compression",
+    "strict_mode", "compression", "on_error", "declared",
 )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _evidence(
         f"c{i}, k{i}, CASE WHEN k{i} = 1 THEN TRY_CAST(c{i} AS HUGEINT) END AS x{i}" for i in places
     )
     sums = ", ".join(a.format(i=i) for i in places for a in _AGGREGATES)
-    source = delimited_read.reader(run, len(names), options)
+    source = delimited_read.good_rows(run, names, options)
     rows = engine.rows(
         f"SELECT file_index, {sums} FROM (SELECT file_index, {numbers} FROM "
         f"(SELECT file_index, {kinds} FROM {source})) GROUP BY file_index"

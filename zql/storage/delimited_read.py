@@ -39,12 +39,18 @@ def is_utf8(options: Mapping[str, Any]) -> bool:
     return encoding(options) in {"utf-8", "utf-8-sig", "ascii"}
 
 
+NUMBER = "zql_number"
+"""The first column of a copy without the rows that are passed over: a row's number in the file."""
+
+
 def header(file: InputFile, options: Mapping[str, Any]) -> tuple[str, ...]:
     """The column names of a file: of its first row, or `column0`, ... when it has no header.
 
     Empty for a file without any row. Raises `StorageError` when a name comes twice.
     """
     names = _first_row(file, options)
+    if file.local and skips(options):
+        names = names[1:]
     if not options.get("header", True):
         return tuple(f"column{i}" for i in range(len(names)))
     for name in names:
@@ -122,9 +128,33 @@ def reader(run: Sequence[InputFile], width: int, options: Mapping[str, Any]) -> 
     }
     if run[0].local:
         arguments["new_line"] = quote_literal("\\n")  # see `delimited_text`
-    struct = ", ".join(f"c{i}: 'VARCHAR'" for i in range(width))
+    own = [NUMBER] if skips(options) else []
+    struct = ", ".join(f"{name}: 'VARCHAR'" for name in (*own, *(f"c{i}" for i in range(width))))
     given = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f"read_csv({scan.path_list(run)}, {given}, columns={{{struct}}})"
+
+
+def skips(options: Mapping[str, Any]) -> bool:
+    """Whether a copy is read that has no row that cannot be read."""
+    return options.get("on_error") == "skip"
+
+
+def declared_fits(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
+    """For each column whose declared type is checked, whether its value is of the type."""
+    return {
+        name: contract.fits(type_, f"c{names.index(name)}")
+        for name, type_ in options.get("declared", {}).items()
+        if name in names and contract.is_checked(type_)
+    }
+
+
+def good_rows(run: Sequence[InputFile], names: Sequence[str], options: Mapping[str, Any]) -> str:
+    """The rows of files of one header, without those that do not fit when such are passed over."""
+    source = reader(run, len(names), options)
+    fits = declared_fits(names, options) if skips(options) else {}
+    if not fits:
+        return source
+    return f"(SELECT file_index, * FROM {source} WHERE {' AND '.join(fits.values())})"
 
 
 def select(
@@ -140,7 +170,8 @@ def select(
     for column in columns:
         place = places.get(column.source)
         if column.kind == "row":
-            items.append(scan.as_alias("row_number() OVER () - 1", column))
+            number = f"CAST({NUMBER} AS BIGINT)" if skips(options) else "row_number() OVER () - 1"
+            items.append(scan.as_alias(number, column))
         elif column.kind != "data":
             items.append(scan.as_alias(scan.file_value(column, run), column))
         elif place is None:
@@ -152,5 +183,5 @@ def select(
             items.append(scan.as_alias(value, column))
         else:
             items.append(scan.as_alias(f"CAST(c{place} AS {column.type})", column))
-    source = reader(run, len(names), options)
+    source = good_rows(run, names, options)
     return f"SELECT {', '.join(items) or '1'} FROM {source}"

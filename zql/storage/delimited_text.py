@@ -38,6 +38,9 @@ def readable(inputs: Sequence[InputFile], options: Mapping[str, Any]) -> Iterato
             packed = compression.chosen(file.path, options.get("compression"))
             if file.local:
                 found.append(file)
+            elif delimited_read.skips(options):
+                local = stack.enter_context(_good_rows(file, options))
+                found.append(replace(file, local=local))
             elif (
                 packed.duckdb is None
                 or not delimited_read.is_utf8(options)
@@ -87,6 +90,21 @@ def _chunks(file: InputFile, packed: compression.Compression) -> Iterator[bytes]
             if type(error).__name__ not in failures.UNPACKING_ERRORS:
                 raise
             raise failures.not_unpacked(file, packed.name, error) from None
+
+
+@contextmanager
+def _good_rows(file: InputFile, options: Mapping[str, Any]) -> Iterator[str]:
+    import tempfile
+
+    from zql.storage import delimited_skipping
+
+    descriptor, path = tempfile.mkstemp(prefix="zql-")
+    os.close(descriptor)
+    try:
+        delimited_skipping.write_good_rows(file, options, path)
+        yield path
+    finally:
+        os.unlink(path)
 
 
 @contextmanager

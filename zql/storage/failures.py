@@ -48,7 +48,12 @@ def not_unpacked(file: InputFile, name: str, error: Exception) -> StorageError:
 
 def bad(file: InputFile, line: int, what: str, *, hint: str | None = None) -> StorageError:
     """The error for a line (from 1) of a file."""
-    return StorageError(f"{files.shown(file.path)}, line {line}: {what}", code="R723", hint=hint)
+    return StorageError(f"{place(file, line)}{what}", code="R723", hint=hint)
+
+
+def place(file: InputFile, line: int) -> str:
+    """What such an error begins with."""
+    return f"{files.shown(file.path)}, line {line}: "
 
 
 def excerpt(line: bytes) -> str:

@@ -6,7 +6,7 @@ A reader never touches rows in Python: it gives DuckDB a SQL text. What a format
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -95,6 +95,28 @@ class Copy:
     select: str
     options: str
     extra_rows: int = 0
+
+
+@node
+class BadRow:
+    """A row that cannot be read by itself: its file, its line from 1, its text, what is wrong."""
+
+    path: str
+    line: int
+    text: str
+    error: str
+
+
+class SkippingFormat(Protocol):
+    """A format with the option `on_error`: `'skip'` passes over rows that cannot be read."""
+
+    def bad_rows(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> Iterator[BadRow | int]:
+        """Those rows, in order; between them the numbers of all rows that were looked at.
+
+        The files are not opened. A file that is damaged as a whole raises `StorageError`.
+        """
 
 
 class RowWriter(Protocol):

@@ -11,6 +11,7 @@ from zql.schema import DataType, Field, InputFile, Schema
 from zql.storage import compression, files, inference, jsonl_checked, jsonl_read, scan, schema_cache
 from zql.storage.files import shown
 from zql.storage.format import (
+    BadRow,
     Copy,
     ReadColumn,
     RowWriter,
@@ -37,6 +38,7 @@ class JsonlFormat:
         "compression": "VARCHAR",
         "max_line_bytes": "BIGINT",
         "on_bad_line": "fail or skip",
+        "on_error": "fail or skip",
         "on_new_column": "fail or ignore",
         "rest": "VARCHAR",
         "sample_size": "SIZE",
@@ -106,13 +108,21 @@ class JsonlFormat:
             found += [(run[index].path, count) for index, count in rows]
         return found
 
+    def bad_rows(
+        self, files: Sequence[InputFile], options: Mapping[str, Any], engine: SqlEngine
+    ) -> Iterator[BadRow | int]:
+        """See `SkippingFormat`: lines that are no object, or do not fit what is declared."""
+        from zql.storage import jsonl_skipping
+
+        return jsonl_skipping.bad_rows(files, scan.with_declared(options, engine), engine)
+
     def sample(
         self, files: Sequence[InputFile], options: Mapping[str, Any], columns: Sequence[str]
     ) -> Sample | None:
         """See `Format`. None also when the cache knows all: then a schema costs nothing."""
         from zql.storage import jsonl_sample
 
-        if {"columns", "sample_size", "on_bad_line", "max_line_bytes"} & set(options):
+        if {"columns", "sample_size", "on_bad_line", "on_error", "max_line_bytes"} & set(options):
             return None
         known = [schema_cache.load(file, _reader(options)) for file in files]
         if all(one.keys is not None and not one.lacks(columns) for one in known):
@@ -178,6 +188,7 @@ class JsonlFormat:
     ) -> str:
         """See `Format`."""
         columns = scan.with_kinds(columns, options)
+        options = scan.with_declared(options, engine)
         found = scan.files_of(source)
         if not found:
             return scan.empty(columns)

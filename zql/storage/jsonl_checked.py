@@ -80,12 +80,23 @@ def _fits(cell: Cell) -> str:
 
 def declared(name: str, cell: str, type_: DataType) -> str:
     """The value of a column in the type that the script declares; `cell` is SQL of its JSON."""
-    text = f"json_extract_string({cell}, '$')"
+    return contract.converted(name, type_, _string(cell), _text(cell), _is_of_kind(cell, type_))
+
+
+def declared_fits(cell: str, type_: DataType) -> str:
+    """Whether the value of a column is one of the type that the script declares, or NULL."""
+    return contract.fits(type_, _string(cell), _is_of_kind(cell, type_))
+
+
+def _string(cell: str) -> str:
+    return f"json_extract_string({cell}, '$')"
+
+
+def _is_of_kind(cell: str, type_: DataType) -> str:
+    """Whether a value is written as JSON writes values of the type."""
     first = f"unicode({_text(cell)})"
     if contract.is_written_as_text(type_):
-        fits = f"{first} = 34"
-    elif type_ == "BOOLEAN":
-        fits = f"lower({text}) IN ('true', 'false')"
-    else:
-        fits = f"{first} NOT IN (116, 102, 91, 123)"
-    return contract.converted(name, type_, text, _text(cell), fits)
+        return f"{first} = 34"
+    if type_ == "BOOLEAN":
+        return f"lower({_string(cell)}) IN ('true', 'false')"
+    return f"{first} NOT IN (116, 102, 91, 123)"

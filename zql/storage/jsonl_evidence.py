@@ -26,7 +26,7 @@ _AT_ONCE = 64
 """Columns of one query; more would make DuckDB's plan slow to make."""
 LINE_BYTES = (jsonl_read.LINE_BYTES, 1 << 27, 1 << 30)
 """Line lengths that are tried one after the other: longer ones cost memory."""
-READER_OPTIONS = ("compression", "on_bad_line", "sample_size")
+READER_OPTIONS = ("compression", "on_bad_line", "on_error", "sample_size")
 """The options that decide what is seen of a file."""
 MOST_KEYS = 10_000
 """Files with more different keys than this are not taken for tables."""
@@ -127,8 +127,8 @@ def _keys_of(
 
 
 def _keys_sql(run: Sequence[InputFile], options: Mapping[str, Any]) -> str:
-    skip = options.get("on_bad_line") == "skip"
-    where = " WHERE json_type(json) = 'OBJECT'" if skip else ""
+    condition = jsonl_read.good(options)
+    where = f" WHERE {condition}" if condition else ""
     return (
         "SELECT file_index, keys, count(*), max(CASE WHEN len(keys) = 0 THEN json_type(json) END) "
         "FROM (SELECT file_index, json, json_keys(json) AS keys "
@@ -170,7 +170,7 @@ def _without_nested(e: Evidence) -> Evidence:
 
 def _values(run: Sequence[InputFile], options: Mapping[str, Any], keys: Sequence[str]) -> str:
     """A SELECT of `file_index` and the JSON texts of keys as `c0`, `c1`, ...; JSON null is NULL."""
-    raw = jsonl_read.unnameable(keys, virtual=True) or options.get("on_bad_line") == "skip"
+    raw = jsonl_read.unnameable(keys, virtual=True) or bool(jsonl_read.good(options))
     if raw:
         cells = {key: f"r{i}" for i, key in enumerate(keys)}
         source = f"({jsonl_read.raw_cells(run, options, cells)})"

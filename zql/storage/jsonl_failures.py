@@ -42,6 +42,15 @@ def explain(
     return found
 
 
+def what_is_wrong(file: InputFile, number: int, line: bytes) -> str:
+    """Why DuckDB does not take a line as an object, in a few words."""
+    for judge in (_malformed(file), _repeats(file)):
+        found = judge(number, line)
+        if found is not None:
+            return found.message.removeprefix(failures.place(file, number))
+    return f"no JSON: {failures.excerpt(line)}"
+
+
 def _find(
     inputs: Sequence[InputFile],
     options: Mapping[str, Any],
@@ -81,8 +90,7 @@ def _malformed(file: InputFile) -> Judge:
                 file,
                 number,
                 f"no UTF-8 at byte {error.start + 1}: {failures.excerpt(line)}",
-                hint="convert the file to UTF-8, or leave such lines out with "
-                "read_json('..', on_bad_line => 'skip')",
+                hint=f"convert the file to UTF-8, or {_SKIP}",
             )
         try:
             found = json.loads(text)
@@ -102,7 +110,7 @@ def _malformed(file: InputFile) -> Judge:
 
 
 _ONE_OBJECT = "JSON Lines has one object on each line"
-_SKIP = "leave such lines out with read_json('..', on_bad_line => 'skip')"
+_SKIP = "pass over such lines: FROM '..' ON ERROR SKIP"
 
 
 def _no_json(file: InputFile, number: int, line: bytes, error: ValueError) -> StorageError:

@@ -47,13 +47,37 @@ def reader(
     kind = compression.chosen(files[0].path, options.get("compression")).duckdb or "none"
     arguments.append(f"compression={quote_literal('none' if files[0].local else kind)}")
     arguments.append(f"maximum_object_size={max(options.get('max_line_bytes', 0), LINE_BYTES)}")
-    if options.get("on_bad_line") == "skip":
+    if good(options):
         arguments.append("ignore_errors=true")
     arguments.append("hive_partitioning=false")
     if columns is None:
         return f"read_json_objects({', '.join(arguments)})"
     struct = ", ".join(f"{quote_identifier(n)}: {quote_literal(t)}" for n, t in columns.items())
     return f"read_json({', '.join(arguments)}, records=true, columns={{{struct}}})"
+
+
+def good(options: Mapping[str, Any]) -> str:
+    """A condition on the whole line `json` for lines that are read; empty when all must be.
+
+    With `on_error` the types count that are `declared`.
+    """
+    skipped = options.get("on_error") == "skip"
+    if not skipped and options.get("on_bad_line") != "skip":
+        return ""
+    conditions = ["json_type(json) = 'OBJECT'"]
+    if skipped:
+        conditions.append("len(json_keys(json)) = len(list_distinct(json_keys(json)))")
+        conditions += declared_fits(options).values()
+    return " AND ".join(conditions)
+
+
+def declared_fits(options: Mapping[str, Any]) -> dict[str, str]:
+    """For each column whose declared type is checked, whether the line `json` has such a value."""
+    checked = {n: t for n, t in options.get("declared", {}).items() if contract.is_checked(t)}
+    return {
+        name: jsonl_checked.declared_fits(f"json_extract(json, {pointer(name)})", type_)
+        for name, type_ in checked.items()
+    }
 
 
 def same_reader(files: Sequence[InputFile], options: Mapping[str, Any]) -> list[list[InputFile]]:
@@ -72,7 +96,7 @@ def select(
     rest = options.get("rest")
     types = {c.source: c.type for c in columns if c.kind == "data" and c.source != rest}
     absent = [n for n in options.get("absent", ()) if types and n not in types]
-    skip = options.get("on_bad_line") == "skip"
+    skip = bool(good(options))
     raw = (
         skip
         or not types
@@ -84,7 +108,7 @@ def select(
     items = []
     for column in columns:
         if column.kind == "row":
-            value = f"row_number() OVER () - 1 + {first_row}"
+            value = f"{'number' if skip else 'row_number() OVER ()'} - 1 + {first_row}"
         elif column.kind != "data":
             value = scan.file_value(column, files)
         elif column.source == rest:
@@ -96,7 +120,8 @@ def select(
             value = _converted(value, column.type) if raw else value
         items.append(scan.as_alias(value, column))
     if raw:
-        source = f"({raw_cells(files, options, cells)})"
+        numbered = skip and any(column.kind == "row" for column in columns)
+        source = f"({raw_cells(files, options, cells, numbered=numbered)})"
     else:
         read_as = types | dict.fromkeys([*checked, *absent], "JSON")
         read_as |= dict.fromkeys(_as_text(types, options), "VARCHAR")
@@ -110,16 +135,27 @@ def _cells(names: Sequence[str], *, raw: bool) -> dict[str, str]:
 
 
 def raw_cells(
-    files: Sequence[InputFile], options: Mapping[str, Any], cells: Mapping[str, str]
+    files: Sequence[InputFile],
+    options: Mapping[str, Any],
+    cells: Mapping[str, str],
+    *,
+    numbered: bool = False,
 ) -> str:
-    """A SELECT of whole lines, of DuckDB's `file_index`, and of JSON values by keys."""
+    """A SELECT of whole lines, of DuckDB's `file_index`, and of JSON values by keys.
+
+    With `numbered` there is the `number` of the line too, which counts those that are left out.
+    """
     items = ["json", "file_index"]
     for name, cell in cells.items():
         value = f"json_extract(json, {pointer(name)})"
         items.append(f"CASE WHEN CAST({value} AS VARCHAR) <> 'null' THEN {value} END AS {cell}")
-    skip = options.get("on_bad_line") == "skip"
-    where = " WHERE json_type(json) = 'OBJECT'" if skip else ""
-    return f"SELECT {', '.join(items)} FROM {reader(files, options, None)}{where}"
+    condition = good(options)
+    where = f" WHERE {condition}" if condition else ""
+    source = reader(files, options, None)
+    if numbered:
+        items.append("number")
+        source = f"(SELECT json, file_index, row_number() OVER () AS number FROM {source})"
+    return f"SELECT {', '.join(items)} FROM {source}{where}"
 
 
 def _as_text(types: Mapping[str, DataType], options: Mapping[str, Any]) -> list[str]:

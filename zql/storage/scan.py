@@ -111,6 +111,15 @@ def canonical_types(
     return dict(zip(columns, map(str, found), strict=True))
 
 
+def with_declared(options: Mapping[str, Any], engine: SqlEngine) -> Mapping[str, Any]:
+    """The options; with the `declared` types in DuckDB's words, when rows are passed over."""
+    if options.get("on_error") != "skip":
+        return options
+    types = canonical_types(options.get("columns", {}), engine)
+    types |= canonical_types(options.get("types", {}), engine, "types")
+    return {**options, "declared": types}
+
+
 def empty(columns: Sequence[ReadColumn]) -> str:
     """A SELECT without rows."""
     items = ", ".join(as_alias(f"CAST(NULL AS {c.type})", c) for c in columns) or "1"

@@ -193,12 +193,13 @@ class Query(Syntax):
 
     `items` holds more than one for `FROM a, b`. A `VALUES` query has one `ValuesSource`, one that
     begins with SELECT one `SelectSource`; a query in parentheses followed by operators has one
-    `QuerySource`.
+    `QuerySource`. `on_error` is about the rows of the one item that cannot be read.
     """
 
     items: tuple[FromItem, ...]
     operators: tuple[Operator, ...] = ()
     common: tuple[CommonQuery, ...] = ()
+    on_error: OnError | None = None
 
 
 Subpipe = tuple["Operator", ...]
@@ -225,11 +226,12 @@ class SelectItem(Syntax):
 
 @node
 class OnError(Syntax):
-    """`ON ERROR SKIP INTO 'uri' LIMIT 1 PERCENT`; action FAIL, SKIP or NULL."""
+    """`ON ERROR SKIP INTO 'uri' OPTIONS (..) LIMIT 1 PERCENT`; action FAIL, SKIP or NULL."""
 
     action: str
     into: str | None = None
     limit: str = ""
+    options: tuple[Option, ...] = ()
 
 
 @node

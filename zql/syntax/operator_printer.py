@@ -56,10 +56,12 @@ def _named_window(node: ast.NamedWindow, of: Texts) -> Doc:
 
 
 @renders(ast.OnError)
-def _on_error_node(node: ast.OnError, _: Texts) -> Doc:
+def _on_error_node(node: ast.OnError, of: Texts) -> Doc:
     into = f" INTO {string_text(node.into)}" if node.into is not None else ""
-    limit = f" LIMIT {node.limit}" if node.limit else ""
-    return f"ON ERROR {node.action}{into}{limit}"
+    doc: Doc = f"ON ERROR {node.action}{into}"
+    if node.options:
+        doc = (doc, LINE, "OPTIONS ", block("(", of.list(node.options), ")"))
+    return (doc, LINE if node.options else " ", f"LIMIT {node.limit}") if node.limit else doc
 
 
 def _on_error(node: ast.OnError | None, of: Texts) -> Doc:

@@ -289,8 +289,20 @@ class OperatorActions(FromActions):
     def return_column(self, span: Span, name: ast.Identifier, type: str) -> ast.ReturnColumn:
         return ast.ReturnColumn(name.text, type, span=span)
 
-    def on_error(self, span: Span, action: str, into: str | None, limit: str) -> ast.OnError:
-        return ast.OnError(action, into, limit.removeprefix("LIMIT "), span=span)
+    def into(
+        self, span: Span, token: Token, options: tuple[ast.Option, ...]
+    ) -> tuple[str, tuple[ast.Option, ...]]:
+        return string_value(token.text), options
+
+    def on_error(
+        self,
+        span: Span,
+        action: str,
+        into: tuple[str, tuple[ast.Option, ...]] | None,
+        limit: str,
+    ) -> ast.OnError:
+        uri, options = into or (None, ())
+        return ast.OnError(action, uri, limit.removeprefix("LIMIT "), options, span=span)
 
     def write(
         self, span: Span, hints: Hints, uri: ex.Expr, options: tuple[ast.Option, ...]

@@ -164,7 +164,7 @@ def _summarize(node: ast.Summarize, of: Texts) -> Doc:
 def _described(query: ast.Query, of: Texts) -> tuple[Doc, ...]:
     """A query, or just the name or the path that all of it is."""
     match query:
-        case ast.Query((ast.NameSource() | ast.PathSource((_,)) as item,), (), ()):
+        case ast.Query((ast.NameSource() | ast.PathSource((_,)) as item,), (), (), None):
             return (" ", of(item))
         case _:
             return (LINE, of(query))

@@ -30,6 +30,8 @@ def _query(node: ast.Query, of: Texts) -> Doc:
         parts.append(of(node.items[0]))
     elif node.items:
         parts.append(from_clause(node.items, of))
+    if node.on_error is not None:
+        parts[-1] = group(parts[-1], indent(LINE, of(node.on_error)))
     return join(LINE, [*parts, *pipes(node.operators, of)])
 
 

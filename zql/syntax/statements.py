@@ -25,6 +25,15 @@ class StatementActions(FunctionActions):
     ) -> ast.Query:
         return ast.Query(items, operators, span=span)
 
+    def policed_query(
+        self,
+        span: Span,
+        policed: tuple[ast.FromItem, ast.OnError],
+        operators: tuple[ast.Operator, ...] = (),
+    ) -> ast.Query:
+        item, on_error = policed
+        return ast.Query((item,), operators, on_error=on_error, span=span)
+
     def group_by_all(self, span: Span) -> tuple[bool, tuple[ast.AggregateItem, ...]]:
         return False, ()
 
