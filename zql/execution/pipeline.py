@@ -241,12 +241,12 @@ class Pipeline:
         policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows; it is the first step of these policies."""
-        if not isinstance(call, Reduce) and any(f.built for f in functions_in(call)):
+        if any(f.built for f in functions_in(call)) and not _calls_for_nothing(call):
             # What a class makes may be large: not where there is nothing to call it for.
-            first = next(stream, None)
-            if first is None and not _calls_for_nothing(call):
+            first = next((batch for batch in stream if batch.num_rows), None)
+            if first is None:
                 return iter(())
-            stream = stream if first is None else chain((first,), stream)
+            stream = chain((first,), stream)
         try:
             caller = self._caller(call)
         except CallError as error:
@@ -457,6 +457,8 @@ def functions_in(call: PythonOperator) -> tuple[PythonFunction, ...]:
 
 def _calls_for_nothing(call: PythonOperator) -> bool:
     """Whether a call is made where there are no rows."""
+    if isinstance(call, Reduce):
+        return not call.keys
     return isinstance(call, MapRows) and call.kind == "MAP SHARDS"
 
 
