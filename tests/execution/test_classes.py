@@ -280,6 +280,54 @@ def test_columns_that_a_method_looks_at(session):
     assert rows == [{"a": 1, "b": 2}]
 
 
+def test_what_a_function_refers_to_may_change(place):
+    """In a program, whose functions are sent with all that they refer to."""
+    (place.folder / "program.py").write_text(
+        textwrap.dedent(
+            """
+            import zql
+
+            def helper(x):
+                return x
+
+            def calls(x: int) -> int:
+                return helper(x)
+
+            with zql.Session() as session:
+                session.udf(calls)
+                first = session.query("SELECT calls(1) AS a").first()
+                def helper(x):
+                    return -x
+                session.udf(calls)
+                print(first, session.query("SELECT calls(1) AS a").first())
+            """
+        )
+    )
+    run = [sys.executable, "program.py"]
+    done = subprocess.run(run, check=True, timeout=120, capture_output=True, text=True)
+    assert done.stdout == "{'a': 1} {'a': -1}\n"
+
+
+class Noisy:
+    def __init__(self):
+        print("loading")
+
+    def __call__(self, x: int) -> int:
+        print("calling")
+        return x
+
+    def close(self):
+        print("closing")
+
+
+def test_what_objects_print_is_no_result(place, capsys):
+    with place.session() as session:
+        session.udf(Noisy)
+        session.query("SELECT Noisy(1) AS a").to_dicts()
+    out, err = capsys.readouterr()
+    assert (out, err.split()) == ("", ["loading", "calling", "closing"])
+
+
 def test_which_classes_are_functions(tmp_path):
     (tmp_path / "m.py").write_text(
         textwrap.dedent(

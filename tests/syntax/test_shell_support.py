@@ -73,6 +73,8 @@ def test_operators_come_behind_the_pipe():
         ("FROM t |> SELECT a AS ", set(), {"SELECT", "FIRST"}),
         ("FROM t |> SELECT t.", {"*"}, {"SELECT", "FIRST"}),
         ("CREATE ", {"TEMP", "OR"}, {"VIEW"}),
+        ("CREATE TEMP FUNCTION f(x INT) ", {"RETURNS", "LANGUAGE", "AS", "OPTIONS"}, {"FROM"}),
+        ("CREATE TEMP FUNCTION f(x INT) LANGUAGE ", {"PYTHON"}, {"AS"}),
         ("EXPLAIN ", {"LOGICAL", "TRACE", "ANALYZE", "SYNTAX", "FROM", "SELECT"}, {"EXTEND"}),
         ("FROM t; EXPL", {"EXPLAIN"}, {"EXTEND"}),
         ("FROM t |> SELECT sum(a) ", {"OVER", "FILTER", "AS"}, {"WHERE"}),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import traceback
 from collections.abc import Mapping, Sequence
@@ -39,12 +37,14 @@ def declared_function(wanted: DeclaredFunction, base_dir: str | None) -> PythonF
 
 def missing_package(packages: Sequence[str]) -> str | None:
     """The first of the packages that is not installed, by the name of its modules or its own."""
+    from importlib import metadata, util  # which take longer than all the rest
+
     for package in packages:
-        with suppress(importlib.metadata.PackageNotFoundError, ValueError):
-            importlib.metadata.distribution(package)
+        with suppress(metadata.PackageNotFoundError, ValueError):
+            metadata.distribution(package)
             continue
         try:
-            if importlib.util.find_spec(package) is not None:
+            if util.find_spec(package) is not None:
                 continue
         except (ImportError, ValueError):
             pass

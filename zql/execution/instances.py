@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import logging
 import pickle
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import Any
 
 from zql.execution import loader, traces
@@ -41,7 +43,8 @@ class Instances:
             _, made = self._made.popitem()
             if _closes(made):
                 try:
-                    made.close()
+                    with redirect_stdout(sys.stderr):
+                        made.close()
                 except Exception as error:  # noqa: BLE001 - user code, and nobody waits for it
                     _LOG.warning("%s.close raised %s", type(made).__name__, traces.told(error))
 
@@ -51,7 +54,8 @@ class Instances:
         if key not in self._made:
             given = pickle.loads(function.init) if function.init else {}  # noqa: S301 - our own
             given |= {name: objects[stored] for name, stored in shared}
-            self._made[key] = loader.load(function)(**given)
+            with redirect_stdout(sys.stderr):  # what it prints is no part of the results
+                self._made[key] = loader.load(function)(**given)
             if _closes(self._made[key]):
                 atexit.register(self.close)
                 self.note()

@@ -18,7 +18,7 @@ from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
 _SOURCE_PREFIX = "_zql_source_"
-_loaded: dict[tuple[str, ...], Callable[..., Any]] = {}
+_loaded: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
 
 
@@ -33,10 +33,14 @@ def load(function: PythonFunction) -> Callable[..., Any]:
     return _loaded[key]
 
 
-def key_of(function: PythonFunction) -> tuple[str, ...]:
-    """What functions have in common that are the same for a process."""
+def key_of(function: PythonFunction) -> tuple[Any, ...]:
+    """What functions have in common that are the same for a process.
+
+    The digest of one that is sent says nothing of what it refers to.
+    """
     place = f"{function.source_name}:{function.source_line}" if function.source else ""
-    return (function.path, function.module, place, function.qualname, function.digest)
+    own = function.blob or function.digest
+    return (function.path, function.module, place, function.qualname, own)
 
 
 def _load(function: PythonFunction) -> Callable[..., Any]:

@@ -254,12 +254,12 @@ class Pipeline:
         policies: Sequence[ErrorPolicy],
     ) -> Iterator[pa.RecordBatch]:
         """Python over the rows; it is the first step of these policies."""
-        if not isinstance(call, Reduce | Fold) and any(f.built for f in called_functions(call)):
+        if any(f.built for f in called_functions(call)) and not _calls_for_nothing(call):
             # What a class makes may be large: not where there is nothing to call it for.
-            first = next(stream, None)
-            if first is None and not _calls_for_nothing(call):
+            first = next((batch for batch in stream if batch.num_rows), None)
+            if first is None:
                 return iter(())
-            stream = stream if first is None else chain((first,), stream)
+            stream = chain((first,), stream)
         try:
             caller = self._caller(call, count)
         except CallError as error:
@@ -533,6 +533,8 @@ class _Constants:
 
 def _calls_for_nothing(call: PythonOperator) -> bool:
     """Whether a call is made where there are no rows."""
+    if isinstance(call, Reduce):
+        return not call.keys
     return isinstance(call, MapRows) and call.kind == "MAP SHARDS"
 
 
