@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
@@ -19,15 +19,43 @@ from zql.execution.signature import described
 from zql.expr.functions import PythonFunction
 
 
+class UserModule(NamedTuple):
+    """A module of the user's; `base` tells where a worker finds what is in it, called `alias.x`."""
+
+    module: ModuleType
+    base: PythonFunction
+    alias: str
+
+    def named(self, name: str) -> PythonFunction:
+        """What stands in it under a name."""
+        return replace(self.base, name=f"{self.alias}.{name}", qualname=name)
+
+
 def module_functions(
     target: str, is_path: bool, base_dir: str | None = None
 ) -> dict[str, PythonFunction]:
-    """The public functions of a Python file or of an importable module, by name.
+    """The public functions of a Python file or of an importable module; see `user_module`."""
+    return functions_of(user_module(target, is_path, base_dir))
+
+
+def functions_of(module: UserModule) -> dict[str, PythonFunction]:
+    """The public functions of a module by name.
+
+    Public is what `__all__` lists, else every function defined there whose name has no leading
+    underscore.
+    """
+    return {
+        name: described(function, module.named(name))
+        for name, function in public(module.module).items()
+        if _is_function(function)
+    }
+
+
+def user_module(target: str, is_path: bool, base_dir: str | None = None) -> UserModule:
+    """Imports a Python file or an importable module.
 
     A path is relative to `base_dir`, the script's folder (the current one when None), where
-    modules are looked for last.
-    Public is what `__all__` lists, else every function defined there whose name has no leading
-    underscore. Raises `BindError` with the user's frames when the import fails.
+    modules are looked for last. Raises `BindError` with the user's frames when the import fails.
     """
     base_dir = os.path.abspath(base_dir or ".")
     if is_path:
@@ -43,10 +71,7 @@ def module_functions(
         digest = loader.digest(file) if file and file.endswith(".py") else ""
         base = PythonFunction("", "", module=target, digest=digest)
         alias = target
-    return {
-        name: described(function, replace(base, name=f"{alias}.{name}", qualname=name))
-        for name, function in _public(module).items()
-    }
+    return UserModule(module, base, alias)
 
 
 def python_function(
@@ -60,6 +85,20 @@ def python_function(
 
     `returns` and `volatile` are those of `@zql.udf`, and win over it.
     """
+    named = sent(function, name)
+    options = options_of(function)
+    return described(
+        function,
+        named,
+        UdfOptions(
+            options.returns if returns is None else returns,
+            options.volatile if volatile is None else volatile,
+        ),
+    )
+
+
+def sent(function: Any, name: str | None = None) -> PythonFunction:
+    """Any object of the caller's process, pickled for workers. Raises `BindError` if that fails."""
     from zql.execution.pool import pickled
 
     shown = name or str(getattr(function, "__name__", type(function).__name__))
@@ -72,19 +111,10 @@ def python_function(
             hint="define it in a file, and IMPORT PYTHON that file",
         ) from None
     digest = hashlib.sha256(_source(function) or blob).hexdigest()[:32]
-    named = PythonFunction(shown, shown, blob=blob, digest=digest)
-    options = options_of(function)
-    return described(
-        function,
-        named,
-        UdfOptions(
-            options.returns if returns is None else returns,
-            options.volatile if volatile is None else volatile,
-        ),
-    )
+    return PythonFunction(shown, shown, blob=blob, digest=digest)
 
 
-def _source(function: Callable[..., Any]) -> bytes | None:
+def _source(function: Any) -> bytes | None:
     """The function's text, unless what it does depends on variables around it."""
     if getattr(function, "__closure__", None):
         return None
@@ -126,17 +156,16 @@ def _imported(target: str, load: Callable[[], ModuleType]) -> ModuleType:
         ) from None
 
 
-def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
+def public(module: ModuleType) -> dict[str, Any]:
+    """What a module shows: the names in `__all__`, else what is defined in it without a `_`."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         found = ((str(name), getattr(module, str(name), None)) for name in listed)
-        return {name: value for name, value in found if value is not None and _is_function(value)}
+        return {name: value for name, value in found if value is not None}
     return {
         name: value
         for name, value in vars(module).items()
-        if not name.startswith("_")
-        and _is_function(value)
-        and getattr(value, "__module__", None) == module.__name__
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
     }
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -16,32 +17,37 @@ from zql.errors import InternalError
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
-_loaded: dict[tuple[str, ...], Callable[..., Any]] = {}
+_loaded: dict[tuple[str, ...], Any] = {}
 _folders: list[str] = []
 
 
 def load(function: PythonFunction) -> Callable[..., Any]:
     """The function itself, loaded once in a process. Raises whatever the user's module raises."""
+    loaded = load_object(function)
+    if not callable(loaded):
+        raise InternalError(f"{function.name} is no function")
+    return loaded  # type: ignore[no-any-return]
+
+
+def load_object(function: PythonFunction) -> Any:
+    """What stands at the place of a function: it may be a class, or any object."""
     key = (function.path, function.module, function.qualname, function.digest)
     if key not in _loaded:
         _loaded[key] = _load(function)
     return _loaded[key]
 
 
-def _load(function: PythonFunction) -> Callable[..., Any]:
+def _load(function: PythonFunction) -> Any:
     if function.blob:
         import pickle
 
         # Made by this program for its own workers, and sent over their pipe: never from a file.
-        loaded = pickle.loads(function.blob)  # noqa: S301
-    elif function.path:
-        loaded = getattr(import_file(function.path), function.qualname)
-    else:
-        with no_bytecode():
-            loaded = getattr(importlib.import_module(function.module), function.qualname)
-    if not callable(loaded):
-        raise InternalError(f"{function.name} is no function")
-    return loaded  # type: ignore[no-any-return]
+        return pickle.loads(function.blob)  # noqa: S301
+    if function.path:
+        return getattr(import_file(function.path), function.qualname)
+    with no_bytecode():
+        module = importlib.import_module(function.module)
+    return attrgetter(function.qualname)(module)
 
 
 def import_file(path: str) -> ModuleType:

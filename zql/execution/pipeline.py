@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -171,14 +171,14 @@ class Pipeline:
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
         plan = plan_of(self.steps[0])
-        with placing(plan, self._relations):
+        with placing(plan, self._relations), _reading(sources):
             stream = self._stack.enter_context(
                 engine.batches(sql, self._settings.batch_rows, lossless=True)
             )
         batches = iter(stream)
         while True:
             began = time.perf_counter()
-            with placing(plan, self._relations):
+            with placing(plan, self._relations), _reading(sources):
                 batch = next(batches, None)
             count.seconds += time.perf_counter() - began
             if batch is None:
@@ -191,11 +191,13 @@ class Pipeline:
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
                 yield piece
         profile = engine.profiled() if self._count_input else {}
-        self.records_in = self._rows_read(profile) if self._count_input else count.rows_out
+        self.records_in = self._rows_read(profile, sources) if self._count_input else count.rows_out
         self.bytes_spilled = profile_of(profile).bytes_spilled
         count.rows_in = self.records_in
 
-    def _rows_read(self, profile: Mapping[str, Any]) -> int:
+    def _rows_read(self, profile: Mapping[str, Any], sources: Sources) -> int:
+        if sources.streamed is not None:
+            return sources.streamed.rows
         if not isinstance(self._stage.source, Scan):
             return 0
         readers = READERS.get(self._stage.source.format)
@@ -425,6 +427,17 @@ class Pipeline:
             with cursor.batches(sql, batch.num_rows) as stream:
                 (result,) = stream
             return result.column(0)
+
+
+@contextmanager
+def _reading(sources: Sources) -> Iterator[None]:
+    """What a reader of the user's own raised is raised, not what DuckDB makes of it."""
+    try:
+        yield
+    except ZqlError:
+        if sources.streamed is not None and sources.streamed.error is not None:
+            raise sources.streamed.error from None
+        raise
 
 
 def _counted(stream: Iterator[pa.RecordBatch], count: StepCount) -> Iterator[pa.RecordBatch]:

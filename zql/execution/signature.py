@@ -54,7 +54,7 @@ def described(
 
     A result that is an iterator has the type of a list of its elements.
     """
-    hints = _hints(function)
+    hints = hints_of(function)
     options = options or options_of(function)
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
@@ -131,7 +131,7 @@ def _record_kind(annotation: Any) -> Kind | None:
     )
     if not is_record:
         return None
-    parts = [(name, kind_of(hint)) for name, hint in _hints(annotation).items()]
+    parts = [(name, kind_of(hint)) for name, hint in hints_of(annotation).items()]
     if not parts or any(kind is None for _, kind in parts):
         return None
     return Kind("STRUCT", tuple((name, kind) for name, kind in parts if kind is not None))
@@ -150,7 +150,7 @@ def _stripped(annotation: Any) -> Any:
     return annotation
 
 
-def _hints(target: Any) -> dict[str, Any]:
+def hints_of(target: Any) -> dict[str, Any]:
     """Annotations with their strings evaluated; one that cannot be stays a string."""
     try:
         return typing.get_type_hints(target, include_extras=True)

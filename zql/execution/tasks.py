@@ -11,6 +11,7 @@ from zql.execution import kept, loader
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
+from zql.execution.own_formats import format_of
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
@@ -20,7 +21,6 @@ from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import Apply, Scan, StageResult
 from zql.physical.plan import CallPython, Stage
-from zql.storage import registry
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
@@ -32,8 +32,10 @@ def inputs_of(
     """The parts of a stage's source, in its rows' order; they depend on the data alone."""
     match stage.source:
         case Scan() as scan:
-            format_ = registry.by_name(scan.format)
-            return list(format_.splits(scan.files, dict(scan.options), settings.split_size, engine))
+            format_, options = format_of(scan.format, scan.own), dict(scan.options)
+            if scan.own is not None and any(c.kind == "row" for c in scan.columns_read):
+                options["file_row_number"] = True
+            return list(format_.splits(scan.files, options, settings.split_size, engine))
         case StageResult(number) if stage.by_file:
             return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):

@@ -376,7 +376,15 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
     plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
-        plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
+        plan,
+        uri,
+        target.format,
+        inner.names,
+        target.mode,
+        target.options,
+        op.span,
+        shard,
+        target.own,
     )
 
 

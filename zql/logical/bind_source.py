@@ -214,6 +214,7 @@ def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
         table.options,
         table.provisional,
         span,
+        table.own,
     )
     return Scope(plan, tuple(visible), virtual=tuple(hidden))
 
@@ -347,17 +348,22 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
         return duckdb_query(context, call)
     if name in READERS:
         return _reader(context, call, READERS[name])
+    readers = [*READERS]
+    if name.startswith("read_") and name not in FILE_FUNCTIONS:
+        readers += context.catalog.own_readers()
+        if name in readers:
+            return _reader(context, call, name)
     facts = context.catalog.function(name)
     is_reader = name.startswith("read_") and name not in FILE_FUNCTIONS
     if facts is None or not facts.kinds & {"table", "table_macro"} or is_reader:
         own = context.declarations.table_functions
-        names = [*READERS, *FILE_FUNCTIONS, "range", "generate_series", "duckdb", *own]
+        names = [*readers, *FILE_FUNCTIONS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
             code="N203",
             span=call.name_span or call.span,
-            hint=did_you_mean(near) or f"readers: {', '.join(READERS)}",
+            hint=did_you_mean(near) or f"readers: {', '.join(readers)}",
             candidates=near,
         )
     if name not in ("range", "generate_series", *FILE_FUNCTIONS):
