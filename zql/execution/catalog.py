@@ -137,6 +137,10 @@ class EngineCatalog:
     def own_readers(self) -> Sequence[str]:
         return [f"read_{name}" for name in self.formats.names()]
 
+    def reader_of(self, function: PythonFunction) -> str | None:
+        name = self.formats.name_of(function)
+        return None if name is None else f"read_{name}"
+
     def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
         """Files that an earlier statement of a script under `check` would have written."""
         import fnmatch

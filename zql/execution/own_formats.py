@@ -86,6 +86,11 @@ class OwnFormats:
         found = _longest(path, self._installed.values())
         return None if found is None else _user_format(found)
 
+    def name_of(self, code: PythonFunction) -> str | None:
+        """The name of the format that scripts have of this code."""
+        found = (one.name for one in self._declared.values() if _is_same(one.code, code))
+        return next(found, None)
+
     def names(self) -> Sequence[str]:
         """See `registry.OwnFormats`."""
         return list(dict.fromkeys([*self._declared, *self._in_process(), *self._entry_points]))

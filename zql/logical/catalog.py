@@ -116,6 +116,9 @@ class Catalog(Protocol):
     def own_readers(self) -> Sequence[str]:
         """The readers of formats that are the user's own, as `read_warc`."""
 
+    def reader_of(self, function: PythonFunction) -> str | None:
+        """The reader of the format that a function is decorated to be; None for any other."""
+
     def object(self, name: str) -> ObjectTable | None:
         """A Python object handed in under this name."""
 
