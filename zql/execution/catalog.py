@@ -180,11 +180,11 @@ class EngineCatalog:
         return list({**self._objects, **self._given})
 
     def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
-        from zql.execution.introspect import functions_of, user_module
+        from zql.execution.introspect import public_functions, user_module
 
         module = user_module(target, is_path=is_path, base_dir=self._base_dir)
         self.formats.add_module(module)
-        return functions_of(module)
+        return public_functions(module)
 
     # ---- functions and types ---------------------------------------------------------------------
 

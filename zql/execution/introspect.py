@@ -35,10 +35,10 @@ def module_functions(
     target: str, is_path: bool, base_dir: str | None = None
 ) -> dict[str, PythonFunction]:
     """The public functions of a Python file or of an importable module; see `user_module`."""
-    return functions_of(user_module(target, is_path, base_dir))
+    return public_functions(user_module(target, is_path, base_dir))
 
 
-def functions_of(module: UserModule) -> dict[str, PythonFunction]:
+def public_functions(module: UserModule) -> dict[str, PythonFunction]:
     """The public functions of a module by name.
 
     Public is what `__all__` lists, else every function defined there whose name has no leading

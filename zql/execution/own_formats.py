@@ -45,12 +45,10 @@ class OwnFormats:
     def add(self, found: PythonFormat) -> None:
         """Takes in a format; one of the same code is replaced. Raises `UsageError`."""
         for other in self._declared.values():
-            if not _is_same(found.code, other.code):
+            if not _is_same(found, other):
                 check_apart(_options(found), _options(other))
         self._declared = {
-            name: other
-            for name, other in self._declared.items()
-            if not _is_same(found.code, other.code)
+            name: other for name, other in self._declared.items() if not _is_same(found, other)
         }
         self._declared[found.name.lower()] = found
 
@@ -88,8 +86,11 @@ class OwnFormats:
 
     def name_of(self, code: PythonFunction) -> str | None:
         """The name of the format that scripts have of this code."""
-        found = (one.name for one in self._declared.values() if _is_same(one.code, code))
-        return next(found, None)
+        place = (code.path, code.module, code.qualname, code.digest)
+        for one in self._declared.values():
+            if place == (one.code.path, one.code.module, one.code.qualname, one.code.digest):
+                return one.name
+        return None
 
     def names(self) -> Sequence[str]:
         """See `registry.OwnFormats`."""
@@ -211,9 +212,12 @@ def _longest(path: str, among: Iterable[PythonFormat]) -> PythonFormat | None:
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
-def _is_same(one: PythonFunction, other: PythonFunction) -> bool:
-    """Whether two pieces of code stand at the same place, though the text may have changed."""
-    return (one.path, one.module, one.qualname) == (other.path, other.module, other.qualname)
+def _is_same(one: PythonFormat, other: PythonFormat) -> bool:
+    """Whether the code of two formats stands at one place, though its text may have changed."""
+    a, b = one.code, other.code
+    if (a.path, a.module, a.qualname) != (b.path, b.module, b.qualname):
+        return False
+    return a.qualname != "<lambda>" or one.name.lower() == other.name.lower()
 
 
 def _options(found: PythonFormat) -> FormatOptions:

@@ -20,7 +20,7 @@ from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import Apply, Scan, StageResult
-from zql.physical.plan import CallPython, Stage
+from zql.physical.plan import CallPython, Stage, WriteFiles
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
@@ -184,7 +184,9 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
 
 
 def functions_of(stage: Stage) -> Iterator[PythonFunction]:
-    """The Python functions that a stage calls."""
+    """The Python functions that a stage calls, and those that read or write its files."""
+    places = (stage.source, stage.sink)
+    yield from (p.own.code for p in places if isinstance(p, Scan | WriteFiles) and p.own)
     for step in stage.steps:
         if isinstance(step, CallPython):
             calls = step.call.calls if isinstance(step.call, Apply) else (step.call,)

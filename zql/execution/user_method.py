@@ -10,16 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from zql.errors import UsageError
-from zql.execution import loader, traces
-from zql.execution.binding import CallError
 from zql.execution.frames import form_of
 from zql.execution.signature import hints_of
-from zql.expr.functions import PythonFormat
 
 _STREAMS = ("IO", "BinaryIO", "BufferedReader", "BufferedIOBase", "RawIOBase")
 _KINDS: dict[Any, str] = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR"}
-
-_objects: dict[tuple[str, ...], Any] = {}
 
 
 class UserMethod:
@@ -93,29 +88,3 @@ def _is_stream(annotation: Any) -> bool:
     return found in (typing.IO, typing.BinaryIO, io.BufferedReader) or (
         getattr(found, "__name__", "") in _STREAMS
     )
-
-
-def method(own: PythonFormat, name: str, given: int, *zqls: str) -> UserMethod | None:
-    """A method of a format; a plain function is `read`. None when it has none of that name.
-
-    Raises `CallError` when the user's code cannot be loaded.
-    """
-    target = _loaded(own)
-    found = getattr(target, name, None)
-    if found is None and name == "read" and not hasattr(target, "write"):
-        found = target
-    return UserMethod(name, found, given, zqls) if callable(found) else None
-
-
-def _loaded(own: PythonFormat) -> Any:
-    """The function, or an object of the class: one in each process."""
-    code = own.code
-    key = (code.path, code.module, code.qualname, code.digest)
-    if key not in _objects:
-        try:
-            target = loader.load_object(code)
-            _objects[key] = target() if inspect.isclass(target) else target
-        except Exception as error:  # noqa: BLE001 - user code
-            message = f"cannot be loaded: {traces.told(error)}"
-            raise CallError("R713", code.name, 0, message, notes=traces.frames(error)) from None
-    return _objects[key]

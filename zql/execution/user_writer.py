@@ -71,7 +71,9 @@ class UserWriter:
             raise self._error("R710", f"raised {traces.told(error)}", notes=notes) from None
         if self._failure is not None:
             raise self._failure
+        rows = self.rows
         if next(given, None) is not None:
+            self.rows = rows
             message = "returned before it had taken all rows"
             raise self._error("R711", message, hint="take each of the rows that it is given")
         self._finish()
