@@ -12,11 +12,13 @@ from typing import TypedDict
 import pyarrow as pa
 import pytest
 import zql
+import zql.source
 from zql.errors import BindError, StorageError, UdfError, UsageError
 from zql.execution import format_decorator
 
 FASTA = '''
 import zql
+import zql.source
 from collections.abc import Iterator
 from typing import TypedDict
 
@@ -707,3 +709,82 @@ def test_a_reader_of_a_module_can_be_called_by_its_own_name(fasta):
             session, "IMPORT PYTHON 'log.py'; FROM log.lines('*.bin') |> SELECT *, filename"
         )
         assert found == [{"text": "one", "filename": "x.bin"}]
+
+
+# ---- what else -----------------------------------------------------------------------------------
+
+
+def test_what_a_format_prints_is_no_part_of_the_results(capfd):
+    def read(path):
+        print("reading")
+        yield {"n": 1}
+
+    module("x.loud", "")
+    before = sys.stdout
+    with zql.Session() as session:
+        session.format(read, "loud")
+        session.query("FROM 'x.loud'").show()
+    out, err = capfd.readouterr()
+    assert "reading" not in out
+    assert "reading" in err
+    assert sys.stdout is before
+
+
+def test_a_reader_that_ends_its_worker_is_named():
+    module(
+        "crash.py",
+        """
+        import os
+        import zql
+
+        @zql.format("crash")
+        class Crash:
+            def schema(self, path):
+                return {"n": int}
+
+            def read(self, path):
+                os._exit(7)
+    """,
+    )
+    module("x.crash", "")
+    with zql.Session(workers=1) as session, pytest.raises(UdfError, match="R715") as caught:
+        session.run("IMPORT PYTHON 'crash.py'; FROM 'x.crash' |> WRITE 'x.jsonl'")
+    assert caught.value.message.endswith("while it called crash.Crash")
+
+
+def test_a_check_knows_files_that_a_script_would_write(fasta):
+    text = """
+        IMPORT PYTHON 'fasta.py';
+        FROM 'a.fasta' |> WRITE 'new/{shard}.fasta';
+        FROM 'new/*.fasta' |> SELECT idd |> WRITE 'x.jsonl';
+    """
+    with zql.Session() as session:
+        errors = session.check(zql.source.Source("x.zql", text))
+    assert [(e.code, e.hint) for e in errors] == [("N201", 'did you mean "id"?')]
+    assert not os.path.exists("new")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_python_over_a_reader_and_rejects_know_the_row(fasta, workers):
+    module(
+        "strict.py",
+        """
+        def even(n: int) -> int:
+            if n % 20 == 11:
+                raise ValueError("odd one out")
+            return n
+    """,
+    )
+    with zql.Session(workers=workers) as session:
+        script(
+            session,
+            """
+            IMPORT PYTHON 'strict.py';
+            FROM 'a.fasta' |> EXTEND strict.even(n) AS e ON ERROR SKIP INTO 'bad.jsonl'
+            |> WRITE 'good.jsonl'
+        """,
+        )
+        found = rows(session, "FROM 'bad.jsonl' |> SELECT n, _file, _row")
+        with pytest.raises(UdfError, match=r"strict.even on row 12 of a.fasta raised ValueError"):
+            rows(session, "FROM 'a.fasta' |> SELECT strict.even(n)")
+    assert found == [{"n": n, "_file": "a.fasta", "_row": n + 1} for n in (11, 31)]

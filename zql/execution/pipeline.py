@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from zql.execution.group_calls import GroupCaller
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
+from zql.execution.printing import prints_to_stderr
 from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.rejects import Rejected, Rejections
 from zql.execution.report import StepCount
@@ -303,7 +303,7 @@ class Pipeline:
                 began = time.perf_counter()
                 try:
                     # What a function prints is no part of the results.
-                    with redirect_stdout(sys.stderr):
+                    with prints_to_stderr():
                         result = next(results, None)
                 except CallError as error:
                     last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else error.row
@@ -332,7 +332,7 @@ class Pipeline:
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
-                with redirect_stdout(sys.stderr):
+                with prints_to_stderr():
                     result = next(results, None)
             except CallError as error:
                 if isinstance(caller, ShardCaller):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,7 @@ from zql.errors import UdfError, ZqlError
 from zql.execution import frames, traces
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
+from zql.execution.printing import prints_to_stderr
 from zql.execution.results import records_to_arrow
 from zql.execution.udf import iterator_of
 
@@ -128,7 +128,7 @@ class Reading:
     def guarded(self) -> Iterator[None]:
         """Makes `UdfError`s of the exceptions of the user's code inside."""
         try:
-            with redirect_stdout(sys.stderr):  # what a reader prints is no part of the results
+            with prints_to_stderr():
                 yield
         except (KeyboardInterrupt, GeneratorExit, ZqlError):
             raise

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import ZqlError
@@ -13,6 +11,7 @@ from zql.execution import frames, kinds, traces
 from zql.execution.arguments import to_python
 from zql.execution.binding import CallError
 from zql.execution.misfit import Misfit
+from zql.execution.printing import prints_to_stderr
 from zql.execution.user_method import UserMethod
 from zql.storage import compression as packing
 from zql.storage import opening
@@ -60,7 +59,7 @@ class UserWriter:
         if "schema" in self._method.own:
             self._options["schema"] = self._schema
         try:
-            with redirect_stdout(sys.stderr):
+            with prints_to_stderr():
                 self._called(given)
         except (KeyboardInterrupt, GeneratorExit, ZqlError, CallError):
             raise
