@@ -395,6 +395,23 @@ def test_columns_are_said_or_seen_and_joined_by_name():
         module("x.bad", "")
         with pytest.raises(UdfError, match=r"Bad.schema gave 5, which is no schema"):
             session.query("FROM 'x.bad'")
+        worse = type("Worse", (), {"schema": lambda s, p: {"a": "FOO"}, "read": lambda s, p: []})
+        session.format(worse, "worse")
+        module("x.worse", "")
+        with pytest.raises(UdfError, match=r"Worse.schema gave 'FOO' for 'a', which is no type"):
+            session.query("FROM 'x.worse'")
+
+
+def test_columns_seen_in_several_files_have_a_type_for_all():
+    given = {"1": {"a": None, "l": [], "n": 1}, "2": {"a": 7, "l": [1], "n": 0.5}}
+    for name in given:
+        module(f"{name}.seen", "")
+    with zql.Session() as session:
+        session.format(lambda path: [given[path[0]]], "seen")
+        query = session.query("FROM '*.seen'")
+        assert query.types == ["BIGINT", "BIGINT[]", "DOUBLE"]
+        assert query.to_dicts() == [{"a": None, "l": [], "n": 1.0}, {"a": 7, "l": [1], "n": 0.5}]
+        assert session.query("FROM '1.seen'").types == ["VARCHAR", "VARCHAR[]", "BIGINT"]
 
 
 def test_remote_files_are_streamed_or_fetched():

@@ -31,7 +31,6 @@ from zql.storage.format import (
     SqlEngine,
     WriteColumn,
 )
-from zql.storage.widening import widest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,9 +74,7 @@ class UserFormat:
         self._code.read.require(options, f"read_{self.name}")
         types = dict(options.get("columns") or user_schema.annotated(self._code.read))
         if not types:
-            for file in files:
-                for name, type_ in self._reader.types(file, options, engine).items():
-                    types[name] = widest(types[name], type_) if name in types else type_
+            types = user_schema.united([self._reader.kinds(f, options, engine) for f in files])
         self._columns = scan.canonical_types(types, engine)
         return Schema(tuple(Field(name, type_) for name, type_ in self._columns.items()))
 

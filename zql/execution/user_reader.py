@@ -9,10 +9,11 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from zql.execution import kinds
+from zql.execution.kinds import Kind
 from zql.execution.user_code import READ_OPTIONS, UserCode
 from zql.execution.user_method import UserMethod
 from zql.execution.user_reading import Reading
-from zql.schema import DataType, InputFile
+from zql.schema import InputFile
 from zql.storage import compression as packing
 from zql.storage import hive, opening, scan
 from zql.storage.files import shown
@@ -32,18 +33,21 @@ class UserReader:
     def __init__(self, code: UserCode) -> None:
         self._code = code
 
-    def types(self, file: InputFile, options: Options, engine: SqlEngine) -> dict[str, DataType]:
-        """The columns of a file: the method `schema` tells them, or the first rows show them."""
+    def kinds(self, file: InputFile, options: Options, engine: SqlEngine) -> dict[str, Kind]:
+        """The columns of a file: the method `schema` tells them, or the first rows show them.
+
+        A column of which only None was seen is NULL.
+        """
         from zql.execution import user_schema
 
         told = self._code.method("schema", 1)
         if told is not None:
             found = self._call(told, file, options)
             name = f"{self._code.name}.schema"
-            return scan.canonical_types(user_schema.told(found, name), engine)
+            return user_schema.told(found, name, engine)
         with self._reading(file, options) as reading:
             taken = reading.take(_FIRST_ROWS)
-            return scan.canonical_types(user_schema.seen(taken, reading), engine)
+            return user_schema.seen(taken, reading)
 
     def parts(self, file: InputFile, options: Options) -> list[Split]:
         """The parts that the method `splits` gives; a packed file is one."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from zql.errors import InternalError, UdfError
+from zql.errors import InternalError, UdfError, UsageError
 from zql.execution import kinds
 from zql.execution.kinds import Kind
 from zql.execution.misfit import show
@@ -13,6 +14,9 @@ from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.signature import fields_of
 from zql.execution.signature import kind_of as annotated_kind
 from zql.schema import DataType
+from zql.storage import scan
+from zql.storage.format import SqlEngine
+from zql.storage.widening import widest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,14 +32,30 @@ def annotated(reader: UserMethod) -> dict[str, DataType]:
     return {f.name: f.type for f in fields_of(kind) or ()}
 
 
-def told(found: Any, name: str) -> dict[str, DataType]:
+def united(files: Iterable[Mapping[str, Kind]]) -> dict[str, DataType]:
+    """The columns of several files by name, each of a type for all; VARCHAR where only None was."""
+    found: dict[str, Kind] = {}
+    for columns in files:
+        for name, kind in columns.items():
+            found[name] = _common(found.get(name, NULL), kind)
+    return {name: str(settled(kind)) for name, kind in found.items()}
+
+
+def _common(one: Kind, other: Kind) -> Kind:
+    try:
+        return merged(one, other)
+    except NoType:
+        return kinds.parse(widest(str(settled(one)), str(settled(other))))
+
+
+def told(found: Any, name: str, engine: SqlEngine) -> dict[str, Kind]:
     """The columns that a method `schema` gave. Raises `UdfError` for what is no schema."""
     import pyarrow as pa
 
     if isinstance(found, pa.Schema):
-        return {field.name: str(of_arrow(field.type)) for field in found}
+        return {field.name: of_arrow(field.type) for field in found}
     if isinstance(found, Mapping):
-        return {str(column): _told_type(column, type_, name) for column, type_ in found.items()}
+        return {str(n): _told_kind(str(n), type_, name, engine) for n, type_ in found.items()}
     fields = fields_of(annotated_kind(found))
     if fields is None:
         raise UdfError(
@@ -43,25 +63,28 @@ def told(found: Any, name: str) -> dict[str, DataType]:
             code="R711",
             hint="a dict such as {'id': 'BIGINT'}, a TypedDict, or a schema of pyarrow",
         )
-    return {f.name: f.type for f in fields}
+    return {f.name: kinds.parse(f.type) for f in fields}
 
 
-def _told_type(column: Any, type_: Any, name: str) -> DataType:
+def _told_kind(column: str, type_: Any, name: str, engine: SqlEngine) -> Kind:
     import pyarrow as pa
 
+    kind = None
     if isinstance(type_, str):
-        return type_
-    kind = of_arrow(type_) if isinstance(type_, pa.DataType) else annotated_kind(type_)
+        with suppress(UsageError):
+            kind = kinds.parse(scan.canonical_types({column: type_}, engine)[column])
+    else:
+        kind = of_arrow(type_) if isinstance(type_, pa.DataType) else annotated_kind(type_)
     if kind is None:
         raise UdfError(
             f"{name} gave {show(type_)} for {show(column)}, which is no type",
             code="R711",
             hint="a type as DuckDB writes it ('BIGINT'), or an annotation (int)",
         )
-    return str(kind)
+    return kind
 
 
-def seen(taken: Taken, reading: Reading) -> dict[str, DataType]:
+def seen(taken: Taken, reading: Reading) -> dict[str, Kind]:
     """The columns of the first rows that a reader gave. Raises `UdfError`."""
     kind = NULL
     try:
@@ -84,7 +107,7 @@ def seen(taken: Taken, reading: Reading) -> dict[str, DataType]:
     if taken.table is not None:
         for field in taken.table.schema:
             found.setdefault(field.name, of_arrow(field.type))
-    return {name: str(settled(part)) for name, part in found.items()}
+    return found
 
 
 def of_arrow(type_: pa.DataType) -> Kind:
