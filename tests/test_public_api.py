@@ -23,6 +23,7 @@ NAMES = [
     "UsageError",
     "ZqlError",
     "default_session",
+    "format",
     "format_script",
     "query",
     "run",

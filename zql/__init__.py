@@ -31,6 +31,7 @@ __all__ = [
     "UsageError",
     "ZqlError",
     "default_session",
+    "format",
     "format_script",
     "query",
     "run",
@@ -45,6 +46,7 @@ _HOMES = {
     "Session": "zql.session",
     "Shard": "zql.execution.shard",
     "default_session": "zql.session",
+    "format": "zql.execution.format_decorator",
     "udf": "zql.execution.decorator",
 }
 

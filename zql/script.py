@@ -42,7 +42,7 @@ from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
 from zql.syntax.printer import print_query
 from zql.syntax.whereabouts import first_line, operator_at
-from zql.tree import rewrite_down, walk
+from zql.tree import Node, rewrite_down, walk
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -557,7 +557,14 @@ def _point_at_output(error: ZqlError, plan: lp.Root) -> None:
     """Gives an error about an output the place of its WRITE."""
     writes = [o for o in lp.outputs_of(plan) if isinstance(o, lp.Write) and o.span is not None]
     named = [w for w in writes if w.uri in error.message] or writes
-    if error.code in _OUTPUT_CODES and error.span is None and named and named[0].span is not None:
+    own = [w for w in writes if w.own and error.message.startswith(f"{w.own.code.name}.write ")]
+    named = own or named
+    if (
+        (own or error.code in _OUTPUT_CODES)
+        and error.span is None
+        and named
+        and named[0].span is not None
+    ):
         error.span = first_line(named[0].span)
 
 
@@ -616,14 +623,11 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
         yield
     except UdfError as error:
         for node in walk(plan):
-            if (
-                isinstance(node, lp.PythonColumn | lp.MapRows | lp.Reduce | lp.PythonAggregate)
-                and node.span
-                and not error.span
-            ):
-                name = re.escape(node.function.name)
+            name, span = _function_of(node)
+            if span and not error.span:
+                name = re.escape(name)
                 named = re.match(rf"{name}(\.\w+)? |.*, while it called {name}\Z", error.message)
-                error.span = node.span if named else None
+                error.span = span if named else None
         raise
     except RunError as error:
         if error.code == "R760" and error.span is None:
@@ -631,6 +635,15 @@ def _call_places(plan: PhysicalPlan) -> Iterator[None]:
             said = error.message.removeprefix("assertion failed: ")
             error.span = next((texts[t] for t in texts if said.startswith(t)), None)
         raise
+
+
+def _function_of(node: Node) -> tuple[str, Span | None]:
+    """The function that an operator calls, or the user's own reader of a scan, and its place."""
+    if isinstance(node, lp.PythonColumn | lp.MapRows | lp.Reduce | lp.PythonAggregate):
+        return node.function.name, node.span
+    if isinstance(node, lp.Scan) and node.own is not None:
+        return node.own.code.name, node.span
+    return "", None
 
 
 def describe(plan: lp.Root) -> str:

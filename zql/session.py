@@ -19,6 +19,7 @@ from zql.errors import (
 from zql.execution.catalog import Columns, EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.handed import HandedTables
+from zql.execution.own_formats import OwnFormats
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
 from zql.execution.stored import StoredTables
@@ -35,7 +36,7 @@ from zql.explain.explanation import (
 )
 from zql.explain.notes import notes_of
 from zql.expr.expression import SharedObject
-from zql.expr.functions import ErrorPolicy, PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.catalog import ProbeWay, Shared
 from zql.logical.context import Declarations
@@ -96,6 +97,7 @@ class Session:
         self._tables = StoredTables()
         self._shared = SharedObjects()
         self._described: dict[str, Columns] = {}
+        self.formats = OwnFormats()
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
@@ -147,6 +149,23 @@ class Session:
 
         found = python_function(function, **options)
         self.declarations.functions[name or found.name] = found
+        return found
+
+    def format(
+        self,
+        target: Any,
+        name: str | None = None,
+        *,
+        suffixes: str | Sequence[str] | None = None,
+    ) -> PythonFormat:
+        """Makes a format of a function that reads, or of a class, for this session's queries.
+
+        Name and suffixes are those of `@zql.format`, where they are not given. Raises `UsageError`.
+        """
+        from zql.execution.own_formats import declared
+
+        found = declared(target, name, suffixes)
+        self.formats.add(found)
         return found
 
     def share(self, name: str, value: object) -> None:
@@ -349,7 +368,13 @@ class Session:
 
         def write(rows: lp.Query) -> lp.Write:
             return lp.Write(
-                rows.input, path, target.format, rows.names, target.mode, target.options
+                rows.input,
+                path,
+                target.format,
+                rows.names,
+                target.mode,
+                target.options,
+                own=target.own,
             )
 
         plan = lp.with_rows(query._plan, write)  # noqa: SLF001 - a query belongs to its session
@@ -436,6 +461,7 @@ class Session:
             probe=self._probe,
             storage_options=self.settings.storage_options.reveal(),
             described=self._described,
+            formats=self.formats,
         )
 
     def _probe(

@@ -23,6 +23,7 @@ WITHOUT_A_CASE = {
     "R731": "Python's own MemoryError in a task",
     "R799": "an interruption: tests/cli sends the signal",
     "S110": "depth: tests/syntax writes the thousands of parentheses",
+    "U626": "a package whose format cannot be loaded: tests/formats installs one",
     "X900": "a bug",
     "X901": "a bug",
     "X903": "a bug",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import called_functions
-from zql.physical.plan import CallPython, Stage
+from zql.logical.plan import Scan, called_functions
+from zql.physical.plan import CallPython, Stage, WriteFiles
 
 
 def functions_of(stage: Stage) -> Iterator[PythonFunction]:
-    """The functions that a stage calls."""
+    """The functions that a stage calls, and those that read or write its files."""
+    places = (stage.source, stage.sink)
+    yield from (p.own.code for p in places if isinstance(p, Scan | WriteFiles) and p.own)
     for step in stage.steps:
         if isinstance(step, CallPython):
             yield from called_functions(step.call)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import BindError, StorageError
 from zql.execution.engine import Engine, EngineError
 from zql.execution.handed import HandedTables
+from zql.execution.own_formats import OwnFormats
 from zql.execution.remote_files import add_filesystems
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import PythonFormat, PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
 from zql.logical import plan as lp
 from zql.logical.catalog import (
@@ -34,6 +35,7 @@ from zql.user_cache import read_cached, write_cached
 
 if TYPE_CHECKING:
     from zql.storage.dataset import Dataset
+    from zql.storage.format import Format
 
 Finder = Callable[[str], object | None]
 Prober = Callable[
@@ -57,7 +59,8 @@ class EngineCatalog:
     `held` has them, as long as the catalog is there. `pending`
     are the outputs of earlier statements that were checked, not run. While `provisional` is set the
     types of files may come from a look at some rows; `sampled` then collects those tables.
-    `described` keeps answers of DuckDB, for the catalogs of a session together.
+    `described` keeps answers of DuckDB, for the catalogs of a session together, and `formats` are
+    those of the user's own that it knows.
     """
 
     def __init__(  # noqa: PLR0913 - a session's catalog has all of its session
@@ -72,6 +75,7 @@ class EngineCatalog:
         described: dict[str, Columns] | None = None,
         tables: Mapping[str, object] | None = None,
         handed: HandedTables | None = None,
+        formats: OwnFormats | None = None,
     ) -> None:
         self._engine = engine
         self._objects = objects
@@ -79,6 +83,7 @@ class EngineCatalog:
         self._given = dict(tables or {})
         self._handed = handed or HandedTables()
         self.held: dict[str, object] = {}
+        self.formats = formats or OwnFormats()
         self._probe = probe
         self._base_dir = base_dir
         self._storage_options = dict(storage_options or {})
@@ -110,6 +115,7 @@ class EngineCatalog:
                 columns=None if columns is None else sorted(columns),
                 provisional=self.provisional,
                 storage_options=self._storage_options,
+                own=self.formats,
             )
         except StorageError:
             table = self._written_before(patterns)
@@ -126,7 +132,15 @@ class EngineCatalog:
             found.folder_columns,
             tuple(found.options.items()),
             found.provisional,
+            _own(found.format),
         )
+
+    def own_readers(self) -> Sequence[str]:
+        return [f"read_{name}" for name in self.formats.names()]
+
+    def reader_of(self, function: PythonFunction) -> str | None:
+        name = self.formats.name_of(function)
+        return None if name is None else f"read_{name}"
 
     def _written_before(self, patterns: Sequence[str]) -> FileTable | None:
         """Files that an earlier statement of a script under `check` would have written."""
@@ -138,7 +152,10 @@ class EngineCatalog:
                 p == uri or fnmatch.fnmatch(example, f"{p}*" if p.endswith("/") else p)
                 for p in patterns
             ):
-                return FileTable(patterns[0], format_name, (), schema)
+                from zql.storage import registry
+
+                own = _own(registry.by_name(format_name, self.formats))
+                return FileTable(patterns[0], format_name, (), schema, own=own)
         return None
 
     def object(self, name: str) -> ObjectTable | None:
@@ -164,9 +181,11 @@ class EngineCatalog:
         return list({**self._objects, **self._given})
 
     def module(self, target: str, is_path: bool) -> Mapping[str, PythonFunction]:
-        from zql.execution.introspect import module_functions
+        from zql.execution.introspect import public_functions, user_module
 
-        return module_functions(target, is_path=is_path, base_dir=self._base_dir)
+        module = user_module(target, is_path=is_path, base_dir=self._base_dir)
+        self.formats.add_module(module)
+        return public_functions(module)
 
     def declared_function(self, wanted: DeclaredFunction) -> PythonFunction:
         from zql.execution.declared_functions import declared_function
@@ -289,8 +308,13 @@ class EngineCatalog:
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         from zql.execution.sink import check_target
 
-        found = check_target(uri, options)
-        return WriteTarget(found.format, found.mode, found.options)
+        found = check_target(uri, options, self.formats)
+        return WriteTarget(found.format, found.mode, found.options, found.own)
+
+
+def _own(format_: Format) -> PythonFormat | None:
+    """What a plan keeps of a format that is the user's."""
+    return getattr(format_, "own", None)
 
 
 _AS_TABLE = ("SELECT * FROM (\n", "\n)")

@@ -14,7 +14,7 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.classes import described_call, is_callable_class
 from zql.execution.decorator import options_of, with_options
-from zql.execution.introspect import check_needs, imported, public
+from zql.execution.introspect import check_needs, public_callables, user_module
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import DeclaredFunction, SourceProblem
 
@@ -55,7 +55,8 @@ def missing_package(packages: Sequence[str]) -> str | None:
 def _module(wanted: DeclaredFunction, base_dir: str | None) -> tuple[ModuleType, PythonFunction]:
     if wanted.library:
         is_path = wanted.library.endswith(".py") or "/" in wanted.library
-        return imported(wanted.library, is_path, base_dir)
+        library = user_module(wanted.library, is_path, base_dir)
+        return library.module, library.base
     folder = os.path.abspath(base_dir or ".")
     loader.search(folder)
     try:
@@ -101,7 +102,7 @@ def _problem(wanted: DeclaredFunction, error: BaseException) -> SourceProblem:
 def _entry(wanted: DeclaredFunction, module: ModuleType) -> str:
     """The name of the function in its module."""
     home = wanted.library or "the source"
-    known = public(module)
+    known = public_callables(module)
     name = wanted.entry_point or wanted.name
     value: Any = getattr(module, name, None)
     if callable(value) and (not isinstance(value, type) or is_callable_class(value)):

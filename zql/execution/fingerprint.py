@@ -7,10 +7,10 @@ import os
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from zql.execution.own_formats import format_of
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import DuckdbQuery, Scan
 from zql.physical.plan import WriteFiles
-from zql.storage import registry
 from zql.tree import Node
 
 
@@ -33,11 +33,11 @@ def _add(value: Any, found: Any) -> None:
     if isinstance(value, WriteFiles):
         # The folder, and how to treat what is there already, are no part of what is written.
         name = value.uri.rpartition("/")[2]
-        value = (name, value.format, value.names, value.options)
+        value = (name, value.format, value.names, value.options, value.own)
     if isinstance(value, DuckdbQuery):
         found.update(os.urandom(16))  # what it reads is known to DuckDB only: it is never the same
     if isinstance(value, Scan):
-        value = (value.format, value.files, value.columns_read, _asked(value))
+        value = (value.format, value.own, value.files, value.columns_read, _asked(value))
     if isinstance(value, tuple):
         found.update(b"(%d" % len(value))
         for item in value:
@@ -53,5 +53,5 @@ def _add(value: Any, found: Any) -> None:
 
 def _asked(scan: Scan) -> tuple[tuple[str, object], ...]:
     """The reader's options that the script gave; others tell what earlier runs have learned."""
-    known = set(registry.by_name(scan.format).read_options) - {"max_line_bytes"}
+    known = set(format_of(scan.format, scan.own).read_options) - {"max_line_bytes"}
     return tuple((name, value) for name, value in scan.options if name in known)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
@@ -20,40 +20,58 @@ from zql.execution.signature import is_aggregate
 from zql.expr.functions import PythonFunction
 
 
+class UserModule(NamedTuple):
+    """A module of the user's; `base` tells where a worker finds what is in it, called `alias.x`."""
+
+    module: ModuleType
+    base: PythonFunction
+    alias: str
+
+    def named(self, name: str) -> PythonFunction:
+        """What stands in it under a name."""
+        return replace(self.base, name=f"{self.alias}.{name}", qualname=name)
+
+
 def module_functions(
     target: str, is_path: bool, base_dir: str | None = None
 ) -> dict[str, PythonFunction]:
-    """The public functions of a Python file or of an importable module, by name.
+    """The public functions of a Python file or of an importable module; see `user_module`."""
+    return public_functions(user_module(target, is_path, base_dir))
 
-    A path is relative to `base_dir`, the script's folder (the current one when None), where
-    modules are looked for last.
+
+def public_functions(module: UserModule) -> dict[str, PythonFunction]:
+    """The public functions of a module by name.
+
     Public is what `__all__` lists, else every function and aggregate class defined there whose name
-    has no leading underscore; a class whose objects can be called is a function. Raises `BindError`
-    with the user's frames when the import fails.
+    has no leading underscore; a class whose objects can be called is a function.
     """
-    module, base = imported(target, is_path, base_dir)
-    alias = os.path.splitext(os.path.basename(base.path))[0] if is_path else target
     return {
-        name: described_call(
-            function, replace(base, name=f"{alias}.{name}", qualname=name), options_of(function)
-        )
-        for name, function in public(module).items()
+        name: described_call(function, module.named(name), options_of(function))
+        for name, function in public_callables(module.module).items()
     }
 
 
-def imported(target: str, is_path: bool, base_dir: str | None) -> tuple[ModuleType, PythonFunction]:
-    """A Python file or an importable module, and a function of it without a name."""
+def user_module(target: str, is_path: bool, base_dir: str | None = None) -> UserModule:
+    """Imports a Python file or an importable module.
+
+    A path is relative to `base_dir`, the script's folder (the current one when None), where
+    modules are looked for last. Raises `BindError` with the user's frames when the import fails.
+    """
     base_dir = os.path.abspath(base_dir or ".")
     if is_path:
         path = os.path.normpath(os.path.join(base_dir, os.path.expanduser(target)))
         _check_file(target, path)
         module = _imported(target, lambda: loader.import_file(path))
-        return module, PythonFunction("", "", path=path, digest=loader.digest(path))
-    loader.search(base_dir)
-    module = _imported(target, lambda: _import_module(target))
-    file = getattr(module, "__file__", None)
-    digest = loader.digest(file) if file and file.endswith(".py") else ""
-    return module, PythonFunction("", "", module=target, digest=digest)
+        base = PythonFunction("", "", path=path, digest=loader.digest(path))
+        alias = os.path.splitext(os.path.basename(path))[0]
+    else:
+        loader.search(base_dir)
+        module = _imported(target, lambda: _import_module(target))
+        file = getattr(module, "__file__", None)
+        digest = loader.digest(file) if file and file.endswith(".py") else ""
+        base = PythonFunction("", "", module=target, digest=digest)
+        alias = target
+    return UserModule(module, base, alias)
 
 
 def python_function(
@@ -65,9 +83,16 @@ def python_function(
 
     The options are those of `@zql.udf`, and win over it. Raises `UsageError` for others.
     """
+    named = sent(function, name)
+    found = described_call(function, named, with_options(options_of(function), options))
+    check_needs(found)
+    return found
+
+
+def sent(function: Any, name: str | None = None) -> PythonFunction:
+    """Any object of the caller's process, pickled for workers. Raises `BindError` if that fails."""
     from zql.execution.pool import pickled
 
-    told = with_options(options_of(function), options)
     shown = name or str(getattr(function, "__name__", type(function).__name__))
     try:
         blob = pickled(function)
@@ -78,10 +103,7 @@ def python_function(
             hint="define it in a file, and IMPORT PYTHON that file",
         ) from None
     digest = hashlib.sha256(_source(function) or blob).hexdigest()[:32]
-    named = PythonFunction(shown, shown, blob=blob, digest=digest)
-    found = described_call(function, named, told)
-    check_needs(found)
-    return found
+    return PythonFunction(shown, shown, blob=blob, digest=digest)
 
 
 def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> None:
@@ -95,7 +117,7 @@ def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> No
         )
 
 
-def _source(function: Callable[..., Any]) -> bytes | None:
+def _source(function: Any) -> bytes | None:
     """The function's text, unless what it does depends on variables around it."""
     methods = vars(function).values() if inspect.isclass(function) else (function,)
     if any(getattr(method, "__closure__", None) for method in methods):
@@ -138,18 +160,21 @@ def _imported(target: str, load: Callable[[], ModuleType]) -> ModuleType:
         ) from None
 
 
-def public(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """The functions that a module has for others, by name."""
+def public_callables(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """The functions that a module shows, and the classes that stand for some, by name."""
+    return {name: value for name, value in public(module).items() if _is_function(value)}
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """What a module shows: the names in `__all__`, else what is defined in it without a `_`."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         found = ((str(name), getattr(module, str(name), None)) for name in listed)
-        return {name: value for name, value in found if value is not None and _is_function(value)}
+        return {name: value for name, value in found if value is not None}
     return {
         name: value
         for name, value in vars(module).items()
-        if not name.startswith("_")
-        and _is_function(value)
-        and getattr(value, "__module__", None) == module.__name__
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
     }
 
 

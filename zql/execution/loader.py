@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
 _SOURCE_PREFIX = "_zql_source_"
-_loaded: dict[tuple[Any, ...], Callable[..., Any]] = {}
+_loaded: dict[tuple[Any, ...], Any] = {}
 _folders: list[str] = []
 
 
@@ -27,6 +28,14 @@ def load(function: PythonFunction) -> Callable[..., Any]:
 
     For a class that stands for a function, the class: `instances` makes its objects.
     """
+    loaded = load_object(function)
+    if not callable(loaded):
+        raise InternalError(f"{function.name} is no function")
+    return loaded  # type: ignore[no-any-return]
+
+
+def load_object(function: PythonFunction) -> Any:
+    """What stands at the place of a function: it may be a class, or any object."""
     key = key_of(function)
     if key not in _loaded:
         _loaded[key] = _load(function)
@@ -43,23 +52,20 @@ def key_of(function: PythonFunction) -> tuple[Any, ...]:
     return (function.path, function.module, place, function.qualname, own)
 
 
-def _load(function: PythonFunction) -> Callable[..., Any]:
+def _load(function: PythonFunction) -> Any:
     if function.blob:
         import pickle
 
         # Made by this program for its own workers, and sent over their pipe: never from a file.
-        loaded = pickle.loads(function.blob)  # noqa: S301
-    elif function.source:
+        return pickle.loads(function.blob)  # noqa: S301
+    if function.source:
         module = import_source(function.source, function.source_name, function.source_line)
-        loaded = getattr(module, function.qualname)
-    elif function.path:
-        loaded = getattr(import_file(function.path), function.qualname)
-    else:
-        with no_bytecode():
-            loaded = getattr(importlib.import_module(function.module), function.qualname)
-    if not callable(loaded):
-        raise InternalError(f"{function.name} is no function")
-    return loaded  # type: ignore[no-any-return]
+        return getattr(module, function.qualname)
+    if function.path:
+        return getattr(import_file(function.path), function.qualname)
+    with no_bytecode():
+        module = importlib.import_module(function.module)
+    return attrgetter(function.qualname)(module)
 
 
 def import_file(path: str) -> ModuleType:

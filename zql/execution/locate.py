@@ -14,6 +14,7 @@ from zql.expr.sql import quote_identifier
 from zql.logical.plan import LogicalPlan, Scan
 from zql.physical.plan import RunSql, Step
 from zql.physical.sql import render
+from zql.storage import scan
 from zql.storage.files import shown
 from zql.storage.format import Split
 from zql.tree import walk
@@ -40,8 +41,7 @@ def input_place(input: Input | None) -> str:
         return "the input"
     if not isinstance(input, Split):
         return f"rows {input.start + 1:,} to {input.stop:,} of an earlier stage"
-    name = shown(input.file.path)
-    return name if not input.start else f"{name} (from {input.start:,} on)"
+    return scan.place(input)
 
 
 def rows_place(

@@ -198,7 +198,9 @@ class NativeStage:
                     self._running.discard(engine)
 
         calls = [partial(write, number) for number in range(count)]
-        return concurrently(calls, self._settings.thread_count(), self.interrupt)
+        # Code of the user's is never called by two threads at once.
+        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
+        return concurrently(calls, threads, self.interrupt)
 
     def interrupt(self) -> None:
         """Stops the statements that run."""

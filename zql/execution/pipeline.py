@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from zql.execution.held import Attempt
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
+from zql.execution.printing import prints_to_stderr
 from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.rejects import FailedGroup, Rejected, Rejections
 from zql.execution.report import StepCount
@@ -185,14 +185,14 @@ class Pipeline:
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
         plan = plan_of(self.steps[0])
-        with placing(plan, self._relations):
+        with placing(plan, self._relations), _reading(sources):
             stream = self._stack.enter_context(
                 engine.batches(sql, self._settings.batch_rows, lossless=True)
             )
         batches = iter(stream)
         while True:
             began = time.perf_counter()
-            with placing(plan, self._relations):
+            with placing(plan, self._relations), _reading(sources):
                 batch = next(batches, None)
             count.seconds += time.perf_counter() - began
             if batch is None:
@@ -205,11 +205,13 @@ class Pipeline:
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
                 yield piece
         profile = engine.profiled() if self._count_input else {}
-        self.records_in = self._rows_read(profile) if self._count_input else count.rows_out
+        self.records_in = self._rows_read(profile, sources) if self._count_input else count.rows_out
         self.bytes_spilled = profile_of(profile).bytes_spilled
         count.rows_in = self.records_in
 
-    def _rows_read(self, profile: Mapping[str, Any]) -> int:
+    def _rows_read(self, profile: Mapping[str, Any], sources: Sources) -> int:
+        if sources.streamed is not None:
+            return sources.streamed.rows
         if not isinstance(self._stage.source, Scan):
             return 0
         readers = READERS.get(self._stage.source.format)
@@ -359,7 +361,7 @@ class Pipeline:
                 began = time.perf_counter()
                 try:
                     # What a function prints is no part of the results.
-                    with redirect_stdout(sys.stderr):
+                    with prints_to_stderr():
                         result = next(results, None)
                 except CallError as error:
                     last = error.row if error.last is None else error.last
@@ -389,7 +391,7 @@ class Pipeline:
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
-                with redirect_stdout(sys.stderr):
+                with prints_to_stderr():
                     result = next(results, None)
             except CallError as error:
                 if isinstance(caller, ShardCaller):
@@ -536,6 +538,17 @@ def _calls_for_nothing(call: PythonOperator) -> bool:
     if isinstance(call, Reduce):
         return not call.keys
     return isinstance(call, MapRows) and call.kind == "MAP SHARDS"
+
+
+@contextmanager
+def _reading(sources: Sources) -> Iterator[None]:
+    """What a reader of the user's own raised is raised, not what DuckDB makes of it."""
+    try:
+        yield
+    except ZqlError:
+        if sources.streamed is not None and sources.streamed.error is not None:
+            raise sources.streamed.error from None
+        raise
 
 
 def _first_steps(steps: Sequence[Step]) -> dict[int, tuple[ErrorPolicy, ...]]:

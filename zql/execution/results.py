@@ -38,10 +38,18 @@ def to_arrow(values: Values, kind: Kind) -> pa.Array:
             return _scalar_array(values, kind)
 
 
-def records_to_arrow(values: Values, names: Sequence[str], types: Sequence[Kind]) -> list[pa.Array]:
-    """Records as one column for each name. Raises `Misfit`: for None and for unknown keys too."""
+def records_to_arrow(
+    values: Values,
+    names: Sequence[str],
+    types: Sequence[Kind],
+    known: frozenset[str] = frozenset(),
+) -> list[pa.Array]:
+    """Records as one column for each name. Raises `Misfit`: for None and for unknown keys too.
+
+    Keys that are `known` may be there and are passed over.
+    """
     records = [_as_record(value, row) for row, value in enumerate(values)]
-    return _columns(records, values, list(zip(names, types, strict=True)))
+    return _columns(records, values, list(zip(names, types, strict=True)), known)
 
 
 def _scalar_array(values: Values, kind: Kind) -> pa.Array:
@@ -121,10 +129,13 @@ def _struct_array(values: Values, kind: Kind) -> pa.Array:
 
 
 def _columns(
-    records: Sequence[Mapping[Any, Any] | None], values: Values, parts: Sequence[tuple[str, Kind]]
+    records: Sequence[Mapping[Any, Any] | None],
+    values: Values,
+    parts: Sequence[tuple[str, Kind]],
+    others: frozenset[str] = frozenset(),
 ) -> list[pa.Array]:
-    """One column for each part; a missing key is NULL, an unknown one is refused."""
-    known = frozenset(name for name, _ in parts)
+    """One column for each part; a missing key is NULL, one that is in no list is refused."""
+    known = others.union(name for name, _ in parts)
     for row, record in enumerate(records):
         if record is not None and not known.issuperset(record):
             extra = next(key for key in record if key not in known)

@@ -63,7 +63,7 @@ def described(
     options = options or options_of(function)
     if is_aggregate(function):
         return _described_aggregate(function, named, options)
-    hints = _hints(_signed(function))
+    hints = hints_of(_signed(function))
     parameter = _parameter if options.batch_size is None else listed_parameter
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
@@ -107,11 +107,11 @@ def is_aggregate(value: Any) -> bool:
 
 def _described_aggregate(kind: Any, named: PythonFunction, options: UdfOptions) -> PythonFunction:
     """`named` with the parameters of `step`, and the type of what `finish` gives."""
-    hints = _hints(kind.step)
+    hints = hints_of(kind.step)
     told_by = "@zql.udf"
     annotation = options.returns
     if annotation is None:
-        annotation, told_by = _hints(kind.finish).get("return"), "the annotation of finish"
+        annotation, told_by = hints_of(kind.finish).get("return"), "the annotation of finish"
     if isinstance(annotation, str) and options.returns is not None:
         result: Kind | None = kinds.parse(annotation)
         iterates = False
@@ -133,7 +133,7 @@ def _aggregate_class(kind: Any, told_by: str) -> AggregateClass:
     made = kind.__init__
     if made is object.__init__:
         return AggregateClass(merges=merges, told_by=told_by)
-    hints = _hints(made)
+    hints = hints_of(made)
     given = tuple(p for p in _parameters(made, hints, _parameter)[1:] if not p.variadic)
     return AggregateClass(given, _takes_context(made, hints), merges, told_by)
 
@@ -193,7 +193,7 @@ def _record_kind(annotation: Any) -> Kind | None:
     )
     if not is_record:
         return None
-    parts = [(name, kind_of(hint)) for name, hint in _hints(annotation).items()]
+    parts = [(name, kind_of(hint)) for name, hint in hints_of(annotation).items()]
     if not parts or any(kind is None for _, kind in parts):
         return None
     return Kind("STRUCT", tuple((name, kind) for name, kind in parts if kind is not None))
@@ -212,7 +212,7 @@ def _stripped(annotation: Any) -> Any:
     return annotation
 
 
-def _hints(target: Any) -> dict[str, Any]:
+def hints_of(target: Any) -> dict[str, Any]:
     """Annotations with their strings evaluated; one that cannot be stays a string."""
     try:
         return typing.get_type_hints(target, include_extras=True)

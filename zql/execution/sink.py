@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from zql.errors import UsageError, did_you_mean, nearest
+from zql.execution.own_formats import format_of
+from zql.expr.functions import PythonFormat
 from zql.physical.plan import WriteFiles
 from zql.storage import compression as packing
 from zql.storage import files, registry
 from zql.storage import options as option_names
+from zql.storage.format import Format
 from zql.storage.parquet_write import page_compression
 from zql.tree import node
 
@@ -32,6 +35,7 @@ class Target:
     """A checked WRITE. `pattern` has the names of its files, with `{shard}` if there are several.
 
     `options` are those of the plan: the format's own, with `compression` and `shards` among them.
+    `own` is the format when it is the user's.
     """
 
     pattern: str
@@ -39,6 +43,7 @@ class Target:
     mode: str
     options: tuple[tuple[str, Any], ...] = ()
     is_folder: bool = False
+    own: PythonFormat | None = None
 
     @property
     def compression(self) -> str | None:
@@ -85,14 +90,25 @@ class Target:
         return int(found.groupdict().get("shard") or 0)
 
 
-def check_target(uri: str, options: Mapping[str, Any]) -> Target:
-    """The target of a WRITE as the user gave it. Raises `UsageError`; touches no file."""
+def check_target(
+    uri: str, options: Mapping[str, Any], own: registry.OwnFormats = registry.NO_OWN
+) -> Target:
+    """The target of a WRITE as the user gave it; the format may be one of their `own`.
+
+    Raises `UsageError`; touches no file.
+    """
+    return _checked(uri, options, own, None)
+
+
+def _checked(
+    uri: str, options: Mapping[str, Any], own: registry.OwnFormats, known: Format | None
+) -> Target:
     if not uri:
         raise UsageError("WRITE needs a path", code="U630")
     pattern = files.local_path(uri)
     _check_placeholders(pattern)
     given = {name.lower(): value for name, value in options.items()}
-    format_ = _format(pattern, given.get("format"))
+    format_ = known or _format(pattern, given.get("format"), own)
     allowed = {**_OWN_OPTIONS, **format_.write_options}
     for name in _LATER:
         if name in given and name not in allowed:
@@ -110,25 +126,28 @@ def check_target(uri: str, options: Mapping[str, Any]) -> Target:
     if is_folder:
         pattern += _FOLDER_NAME + format_.suffixes[0] + _suffix(format_.name, compression)
     found = {n: v for n, v in checked.items() if n not in ("format", "mode", "compression")}
-    compression = _compression(pattern, format_.name, compression)
+    if not pattern.lower().endswith(format_.suffixes) or compression is not None:
+        compression = _compression(pattern, format_.name, compression)
     if compression is not None:
         found["compression"] = compression
     if format_.name != "parquet":
         packing.check_level(packing.chosen(pattern, compression), found.get("compression_level"))
-    target = Target(pattern, format_.name, mode, tuple(found.items()), is_folder)
+    written_by = getattr(format_, "own", None)
+    target = Target(pattern, format_.name, mode, tuple(found.items()), is_folder, written_by)
     _check_shards(target)
     return target
 
 
 def target_of(sink: WriteFiles) -> Target:
     """The target that a plan's sink describes."""
-    return check_target(sink.uri, {**dict(sink.options), "mode": sink.mode, "format": sink.format})
+    options = {**dict(sink.options), "mode": sink.mode, "format": sink.format}
+    return _checked(sink.uri, options, registry.NO_OWN, format_of(sink.format, sink.own))
 
 
-def _format(pattern: str, name: Any) -> Any:
+def _format(pattern: str, name: Any, own: registry.OwnFormats) -> Format:
     if name is not None:
-        return registry.by_name(str(name))
-    found = registry.format_of(pattern)
+        return registry.by_name(str(name), own)
+    found = registry.format_of(pattern, own)
     if found is None:
         known = ", ".join(f.suffixes[0] for f in registry.FORMATS)
         what = "a folder" if pattern.endswith("/") else f'"{pattern}"'
@@ -136,6 +155,7 @@ def _format(pattern: str, name: Any) -> Any:
             f"{what} does not tell a format",
             code="U633",
             hint=f"OPTIONS (format = 'parquet'), or a name that ends in one of {known}",
+            notes=own.notes(),
         )
     return found
 

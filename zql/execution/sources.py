@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import InternalError
 from zql.execution import kept
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile, Part
+from zql.execution.own_formats import format_of
 from zql.execution.remote_files import add_filesystems
 from zql.execution.stored import StoredTable
 from zql.expr.expression import Column
 from zql.expr.sql import quote_identifier
 from zql.logical.plan import BatchInput, MemoryScan, Scan, StageResult
-from zql.storage import registry
 from zql.storage.format import ReadColumn, Split
 from zql.tree import Node, walk
 
@@ -44,6 +44,8 @@ class Sources:
         self._results = results
         self._objects = objects
         self._storage_options = storage_options
+        self.streamed: Remembering | None = None
+        """The rows of a reader of the user's own, if there is one."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Sources:
@@ -106,7 +108,7 @@ class Sources:
         return f"(SELECT {items or '1'} FROM {name})"
 
     def _scan(self, scan: Scan, split: Split | None, number_rows: bool) -> str:
-        format_ = registry.by_name(scan.format)
+        format_ = format_of(scan.format, scan.own)
         options = dict(scan.options)
         files = [split.file] if split else scan.files
         add_filesystems(self._engine, [f.path for f in files], self._storage_options)
@@ -116,7 +118,17 @@ class Sources:
         columns = [
             ReadColumn(c.column.name, c.source, c.column.type, c.kind) for c in scan.columns_read
         ]
-        return format_.scan_sql(source, columns, options, self._engine)
+        return format_.scan_sql(source, columns, options, self)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `SqlEngine`."""
+        return self._engine.rows(sql)
+
+    def stream(self, schema: pa.Schema, batches: Generator[pa.RecordBatch]) -> str:
+        """See `ScanEngine`."""
+        self.streamed = Remembering(batches)
+        self._stack.callback(_close, batches)
+        return self._stack.enter_context(registered_stream(self._engine, schema, self.streamed))
 
 
 def casts(columns: Sequence[Column]) -> str:
@@ -131,6 +143,12 @@ def _nulls(columns: Sequence[Column]) -> str:
 
 def _quoted(columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
     return ((quote_identifier(c.name), c.type) for c in columns)
+
+
+def _close(batches: Generator[pa.RecordBatch]) -> None:
+    """Ends a reader whose rows are not wanted any more: its file is closed."""
+    with suppress(ValueError):  # it is at work in another thread, which has noticed by itself
+        batches.close()
 
 
 class Remembering:

@@ -9,12 +9,12 @@ from zql.execution.engine import EngineError
 from zql.execution.wording import worded
 from zql.expr.expression import Column
 from zql.logical.plan import StageResult
-from zql.physical.plan import CallPython, Keep, RunSql, Stage
+from zql.physical.plan import Keep, RunSql, Stage
 
 
 def is_python(stage: Stage) -> bool:
-    """Whether a stage calls Python, and so is cut into tasks."""
-    return any(isinstance(step, CallPython) for step in stage.steps)
+    """Whether a stage is Python's (its calls, reader or writer), and so is cut into tasks."""
+    return stage.source is not None
 
 
 def columns_of(stage: Stage) -> tuple[Column, ...]:

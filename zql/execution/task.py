@@ -21,6 +21,7 @@ from zql.execution.binding import Catch
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile, KeptWriter
 from zql.execution.locate import input_place
+from zql.execution.own_formats import format_of
 from zql.execution.pipeline import Pipeline, leaves
 from zql.execution.places import placing
 from zql.execution.rejects import Rejected
@@ -34,7 +35,6 @@ from zql.logical.plan import BatchInput, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
 from zql.source import Span
-from zql.storage import registry
 from zql.storage.format import Split
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def read_failure(error: EngineError, stage: Stage, input: Input | None) -> Stora
     scans = [stage.source] if isinstance(stage.source, Scan) else list(scans_of(stage))
     for scan in scans:
         files = [input.file] if isinstance(input, Split) else list(scan.files)
-        format_ = registry.by_name(scan.format)
+        format_ = format_of(scan.format, scan.own)
         found = format_.explain_failure(files, dict(scan.options), error.message)
         if isinstance(found, StorageError):
             return found

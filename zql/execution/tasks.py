@@ -12,6 +12,7 @@ from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
+from zql.execution.own_formats import format_of
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sources import Input
@@ -21,7 +22,6 @@ from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Stage
-from zql.storage import registry
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
@@ -34,8 +34,10 @@ def inputs_of(
     """The parts of a stage's source, in its rows' order; they depend on the data alone."""
     match stage.source:
         case Scan() as scan:
-            format_ = registry.by_name(scan.format)
-            return list(format_.splits(scan.files, dict(scan.options), settings.split_size, engine))
+            format_, options = format_of(scan.format, scan.own), dict(scan.options)
+            if scan.own is not None and any(c.kind == "row" for c in scan.columns_read):
+                options["file_row_number"] = True
+            return list(format_.splits(scan.files, options, settings.split_size, engine))
         case StageResult(number) if stage.by_file:
             return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):

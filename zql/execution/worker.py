@@ -25,7 +25,7 @@ _FLUSH = (
     "SET allocator_flush_threshold = '1MB'",
     "SET allocator_bulk_deallocation_flush_threshold = '1MB'",
 )
-_CLOSE: signal.Signals | None = getattr(signal, "SIGUSR2", None)
+_CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 """Tells an idle worker to close what its calls were made of; Windows has none."""
 _state: dict[str, Any] = {}
 

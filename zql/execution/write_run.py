@@ -15,6 +15,7 @@ from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
 from zql.execution.kept import KeptFile
 from zql.execution.native import NativeStage
+from zql.execution.own_formats import format_of
 from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
@@ -26,7 +27,7 @@ from zql.expr.expression import Column
 from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
-from zql.storage import registry, threads
+from zql.storage import threads
 from zql.storage.format import WrittenFile
 
 if TYPE_CHECKING:
@@ -166,8 +167,12 @@ class WriteRun:
         kept = self._publisher.kept(1)
         if kept:
             return _waiting([], list(kept.values()))
+        if self._sink.own is not None:
+            # Who writes it takes all of its rows in one call.
+            self._run.keep(kept_stage(stage))
+            return self._from_sql(reading(stage))
         output = self._output(path)
-        format_ = registry.by_name(output.format)
+        format_ = format_of(output.format, output.own)
         part = replace(output, compression=format_.part_compression(output.compression))
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
@@ -197,12 +202,12 @@ class WriteRun:
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
         """One file: by one COPY, or in parts at a time where DuckDB cannot write it."""
         output = self._output(path)
-        format_ = registry.by_name(output.format)
+        format_ = format_of(output.format, output.own)
         columns = output.columns(native.columns)
         options = dict(output.options)
         scans = native.scans
         by_copy = format_.copy("SELECT 1", columns, options, output.compression) is not None
-        if by_copy or not stage.row_local or len(scans) != 1:
+        if by_copy or output.own is not None or not stage.row_local or len(scans) != 1:
             return native.write(output)
         inputs = self._splits(scans[0])
         if len(inputs) < _WORTH_PARTS:
@@ -235,7 +240,7 @@ class WriteRun:
 
     def _splits(self, scan: Scan) -> list[Input]:
         host = self._run.host
-        format_ = registry.by_name(scan.format)
+        format_ = format_of(scan.format, scan.own)
         options = dict(scan.options)
         return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
 
@@ -267,6 +272,8 @@ class WriteRun:
             self._sink.names,
             target.compression,
             target.format_options,
+            target.own,
+            path,
         )
 
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from zql.errors import RunError, StorageError
+from zql.errors import RunError, StorageError, UdfError
+from zql.execution.binding import CallError
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile
+from zql.execution.own_formats import format_of
 from zql.expr.expression import Column
-from zql.storage import files, registry
+from zql.expr.functions import PythonFormat
+from zql.storage import files
 from zql.storage.format import Format, WriteColumn
 from zql.tree import node
 
@@ -27,7 +30,10 @@ class KeptOutput:
 
 @node
 class FileOutput:
-    """The rows go into `folder`, to a file under a temporary name that begins with `prefix`."""
+    """The rows go into `folder`, to a file under a temporary name that begins with `prefix`.
+
+    `own` is the format when it is the user's, `target` the name that the file will get.
+    """
 
     folder: str
     prefix: str
@@ -35,6 +41,8 @@ class FileOutput:
     names: tuple[str, ...]
     compression: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
+    own: PythonFormat | None = None
+    target: str = ""
 
     def path(self, number: int) -> str:
         """A name that no other try has, and that readers pass over."""
@@ -54,7 +62,7 @@ def write_file(
     Raises `EngineError`, `StorageError`, and `RunError` for values that the format cannot hold.
     A file that was begun is removed when it fails.
     """
-    format_ = registry.by_name(output.format)
+    format_ = format_of(output.format, output.own)
     written = output.columns(columns)
     options = dict(output.options)
     copy = format_.copy(select, written, options, output.compression)
@@ -72,6 +80,8 @@ def write_file(
             raise _explained(error, columns, output) from None
         if isinstance(error, OSError):
             raise _not_written(output, error) from None
+        if isinstance(error, CallError):
+            raise _writer_failed(error, output) from None
         raise
 
 
@@ -86,9 +96,7 @@ def _write_batches(
     options = dict(output.options)
     with engine.batches(sql, _BATCH_ROWS) as stream:
         writer = format_.writer(path, columns, stream.schema, options, output.compression)
-        for batch in stream:
-            writer.write(batch)
-        writer.close()
+        writer.write_all(stream)
     return writer.rows
 
 
@@ -96,7 +104,7 @@ def join_files(
     parts: Sequence[KeptFile], columns: Sequence[Column], output: FileOutput, path: str
 ) -> KeptFile:
     """One file of parts in their order. Raises `StorageError`."""
-    format_ = registry.by_name(output.format)
+    format_ = format_of(output.format, output.own)
     try:
         format_.concatenate(
             [part.path for part in parts],
@@ -124,6 +132,13 @@ def _explained(error: EngineError, columns: Sequence[Column], output: FileOutput
                 notes=(error.message,),
             )
     return error
+
+
+def _writer_failed(error: CallError, output: FileOutput) -> UdfError:
+    """What a writer of the user's own did wrong, and after how many rows."""
+    rows = f", after {error.row:,} row{'s' if error.row != 1 else ''}," if error.row else ""
+    message = f"{error.function} on {files.shown(output.target)}{rows} {error.message}"
+    return UdfError(message, code=error.code, hint=error.hint, notes=error.notes)
 
 
 def _not_written(output: FileOutput, error: OSError) -> StorageError:

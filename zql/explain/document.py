@@ -12,7 +12,7 @@ from zql.errors import masked
 from zql.explain.labels import inputs, label, word
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded, outputs, passes_on, shown_columns, step_sql
-from zql.expr.functions import ErrorPolicy, PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
 from zql.optimizer.optimizer import Rewrite
 from zql.physical.plan import (
@@ -122,12 +122,18 @@ def _step(step: RunSql | CallPython) -> Document:
             "files": len(scan.files),
             "columns": [c.source for c in scan.columns_read if c.kind != "place"],
             **_policy(scan.on_error),
+            **_code(scan.own),
         }
         for scan in walk(step.plan)
         if isinstance(scan, lp.Scan)
     ]
     sql = None if passes_on(step.plan) else step_sql(step)
     return {"kind": "sql", "label": sql_label(step), "reads": reads, "sql": sql}
+
+
+def _code(own: PythonFormat | None) -> Document:
+    """Whose code a format is, when it is not ZQL's."""
+    return {} if own is None else {"code": own.code.name, "in_parts": own.cuts}
 
 
 def sql_label(step: RunSql) -> str:
@@ -221,6 +227,7 @@ def _sink(stage: Stage) -> Document:
                 "mode": sink.mode,
                 "options": {name: _plain(value) for name, value in sink.options},
                 "columns": list(sink.names),
+                **_code(sink.own),
             }
         case Drop(counter=counter):
             return {"kind": "drop", "counter": counter or None}

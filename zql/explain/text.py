@@ -115,8 +115,15 @@ def passes_on(plan: lp.LogicalPlan) -> bool:
 def reads_line(scan: lp.Scan) -> str:
     """What is read of some files."""
     files = f"{len(scan.files)} file" + ("s" if len(scan.files) != 1 else "")
-    names = ", ".join(c.source for c in scan.columns_read)
-    return f"Read {scan.name} ({scan.format}, {files}): {names}{policy_text(scan.on_error)}"
+    names = ", ".join(c.source for c in scan.columns_read if c.kind != "place")
+    parts = ", in parts" if scan.own is not None and scan.own.cuts else ""
+    read = f"Read {scan.name} ({format_shown(scan)}, {files}{parts}): {names}"
+    return f"{read}{policy_text(scan.on_error)}"
+
+
+def format_shown(place: lp.Scan | WriteFiles) -> str:
+    """The format of a scan or an output, and whose code it is when it is the user's."""
+    return place.format if place.own is None else f"{place.format} by {place.own.code.name}"
 
 
 def _shown_sources(plan: lp.LogicalPlan) -> dict[Node, str]:
@@ -143,7 +150,7 @@ def sink_line(stage: Stage) -> str:
         case WriteFiles() as sink:
             options = "".join(f", {name} {value}" for name, value in sink.options)
             by = f" by {sink.shard.name}" if sink.shard is not None else ""
-            head = f"Write {sink.uri} ({sink.format}, mode {sink.mode}{options}{by})"
+            head = f"Write {sink.uri} ({format_shown(sink)}, mode {sink.mode}{options}{by})"
             return f"{head}: {', '.join(sink.names)}"
         case Drop(counter=counter):
             return f"Drop the rows, count them as {counter}" if counter else "Drop the rows"

@@ -106,6 +106,22 @@ class PythonFunction(Node):
 
 
 @node
+class PythonFormat(Node):
+    """A file format of the user's own, under the name by which scripts choose it.
+
+    `code` says where a worker finds the function that reads, or the class that `reads`, `writes`
+    and `cuts` files (its method `splits`).
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    code: PythonFunction
+    reads: bool = True
+    writes: bool = False
+    cuts: bool = False
+
+
+@node
 class ErrorPolicy(Node):
     """What becomes of a row for which a Python call raises, or gives what does not fit its type.
 

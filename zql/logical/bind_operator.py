@@ -291,14 +291,15 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     check_takes_rows(function, op.kind, op.function_span or op.span)
     binder = ExpressionBinder(context, (scope, *outer), row_by_row=op.kind)
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
+    takes_record = not positional and not op.is_source
     policy = context.policy
     args, keywords = bind_arguments(
-        binder, op.args, function, op.span, record=0 if positional else 1
+        binder, op.args, function, op.span, record=1 if takes_record else 0
     )
     args, keywords = binder.typed_arguments(args, keywords)
     args, keywords = binder.as_declared(function, args, keywords)
     record: tuple[tuple[str, ex.Column], ...] = ()
-    if not positional:
+    if takes_record:
         unique(scope, f"in {op.kind}", op.span)
         record = tuple((v.name, v.column) for v in scope.visible)
     handed = Handed(function, op.kind, scope.plan, record, args, keywords)
@@ -378,7 +379,15 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
     plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
-        plan, uri, target.format, inner.names, target.mode, target.options, op.span, shard
+        plan,
+        uri,
+        target.format,
+        inner.names,
+        target.mode,
+        target.options,
+        op.span,
+        shard,
+        target.own,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from zql.errors import BindError, ZqlError, did_you_mean, nearest
 from zql.expr import expression as ex
+from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_duckdb import duckdb_query
 from zql.logical.bind_expression import ExpressionBinder
@@ -245,6 +246,7 @@ def scan(context: Context, table: FileTable, span: Span | None) -> Scope:
         table.options,
         table.provisional,
         span,
+        own=table.own,
     )
     return Scope(plan, tuple(visible), virtual=tuple(hidden))
 
@@ -373,6 +375,12 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
     if declared is not None:
         found = call_table_function(context, *declared, call, outer, bind_item)
         return visible_only(found, item.span)
+    function = _python_function(context, call)
+    if function is not None:
+        reader = context.catalog.reader_of(function)
+        if reader is not None:
+            return _reader(context, call, reader)
+        return visible_only(_rows_of(context, call, outer), item.span)
     if len(call.name) > 1:
         raise no_table_function(context, call, call.name_span or call.span)
     name = call.name[-1].lower()
@@ -380,17 +388,22 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
         return duckdb_query(context, call)
     if name in READERS:
         return _reader(context, call, READERS[name])
+    readers = [*READERS]
+    if name.startswith("read_") and name not in FILE_FUNCTIONS:
+        readers += context.catalog.own_readers()
+        if name in readers:
+            return _reader(context, call, name)
     facts = context.catalog.function(name)
     is_reader = name.startswith("read_") and name not in FILE_FUNCTIONS
     if facts is None or not facts.kinds & {"table", "table_macro"} or is_reader:
         own = context.declarations.table_functions
-        names = [*READERS, *FILE_FUNCTIONS, "range", "generate_series", "duckdb", *own]
+        names = [*readers, *FILE_FUNCTIONS, "range", "generate_series", "duckdb", *own]
         near = nearest(name, names)
         raise BindError(
             f'"{name}" is no table function',
             code="N203",
             span=call.name_span or call.span,
-            hint=did_you_mean(near) or f"readers: {', '.join(READERS)}",
+            hint=did_you_mean(near) or f"readers: {', '.join(readers)}",
             candidates=near,
         )
     if name not in ("range", "generate_series", *FILE_FUNCTIONS):
@@ -409,6 +422,32 @@ def _call(context: Context, item: ast.CallSource, outer: tuple[Scope, ...]) -> S
     plan = lp.TableFunction(name, args, columns, schema.names)
     named = zip(schema.names, columns, strict=True)
     return Scope(plan, tuple(Visible(name, column) for name, column in named))
+
+
+def _python_function(context: Context, call: ex.Call) -> PythonFunction | None:
+    """The Python function of that name; None when it is no such name."""
+    if len(call.name) == 1:
+        return context.declarations.functions.get(call.name[0])
+    module = context.declarations.modules.get(call.name[0])
+    if len(call.name) > 2 or module is None:
+        return None
+    if call.name[1] not in module:
+        raise unknown("function", call.name[1], list(module), call.name_span or call.span, "N203")
+    return module[call.name[1]]
+
+
+def _rows_of(context: Context, call: ex.Call, outer: tuple[Scope, ...]) -> Scope:
+    """The records that one call of a Python function gives."""
+    row = ast.ValuesSource(((ex.Literal(1, span=call.span),),), span=call.span)
+    made = ast.MapRows(
+        "FLATMAP",
+        call.name,
+        call.args,
+        is_source=True,
+        function_span=call.name_span,
+        span=call.span,
+    )
+    return context.bind_query(ast.Query((row,), (made,), span=call.span), outer)
 
 
 def _reader(context: Context, call: ex.Call, format_name: str) -> Scope:

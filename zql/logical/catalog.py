@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import PythonFormat, PythonFunction
 from zql.logical.plan import LogicalPlan
 from zql.schema import DataType, InputFile, Schema
 
@@ -22,7 +22,8 @@ Shared = tuple[tuple[int | str, SharedObject | TaskContext], ...]
 class FileTable:
     """Files of one format and their common columns; `hive` names those that come from folders.
 
-    The types of a provisional table were seen on some rows: a scan must check them on all.
+    The types of a provisional table were seen on some rows: a scan must check them on all. `own` is
+    the format when it is the user's.
     """
 
     name: str
@@ -32,6 +33,7 @@ class FileTable:
     hive: tuple[str, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
     provisional: bool = False
+    own: PythonFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,12 @@ class FunctionFacts:
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """A checked WRITE: the format found, and options under their one name."""
+    """A checked WRITE: the format found (`own` when it is the user's), options under one name."""
 
     format: str
     mode: str
     options: tuple[tuple[str, Any], ...]
+    own: PythonFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,12 @@ class Catalog(Protocol):
 
         With `columns` others than these may be left out.
         """
+
+    def own_readers(self) -> Sequence[str]:
+        """The readers of formats that are the user's own, as `read_warc`."""
+
+    def reader_of(self, function: PythonFunction) -> str | None:
+        """The reader of the format that a function is decorated to be; None for any other."""
 
     def object(self, name: str) -> ObjectTable | None:
         """A Python object handed in under this name."""

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from zql.expr.expression import Column, Expr, SortKey
-from zql.expr.functions import ErrorPolicy, PythonFunction
+from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.schema import InputFile
 from zql.source import Span
 from zql.tree import Node, node, walk
@@ -44,7 +44,8 @@ class Scan(Node):
     """Files of one format. `options` are the reader's, as (name, value) pairs of plain values.
 
     `verify` says that the types were seen on some rows only: reading must fail where they do not
-    hold. With `on_error` rows that cannot be read are passed over; the options say so too.
+    hold. With `on_error` rows that cannot be read are passed over; the options say so too. `own` is
+    the format when it is the user's.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Scan(Node):
     verify: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
     on_error: ErrorPolicy | None = None
+    own: PythonFormat | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -513,7 +515,8 @@ class Write(Node):
     """Rows to files. `names` are the users' names of the columns, in order.
 
     `shard` is one more column of the input, which is not written: the number of the file that the
-    row goes to, by which the input is sorted. Then `options` have the number of `shards`.
+    row goes to, by which the input is sorted. Then `options` have the number of `shards`. `own` is
+    the format when it is the user's.
     """
 
     input: LogicalPlan
@@ -524,6 +527,7 @@ class Write(Node):
     options: tuple[tuple[str, object], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     shard: Column | None = None
+    own: PythonFormat | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

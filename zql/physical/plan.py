@@ -7,7 +7,7 @@ a stage without one is a single DuckDB statement with all threads.
 from __future__ import annotations
 
 from zql.expr.expression import Column
-from zql.expr.functions import ErrorPolicy
+from zql.expr.functions import ErrorPolicy, PythonFormat
 from zql.logical.plan import (
     Apply,
     Fold,
@@ -65,7 +65,7 @@ class WriteFiles(Node):
     """The rows go to files; `names` are the users' names of the columns.
 
     The `shard` column, if there is one, has none: it says which file a row goes to, and the rows
-    come sorted by it.
+    come sorted by it. `own` is the format when it is the user's.
     """
 
     uri: str
@@ -74,6 +74,7 @@ class WriteFiles(Node):
     mode: str = "error"
     options: tuple[tuple[str, object], ...] = ()
     shard: Column | None = None
+    own: PythonFormat | None = None
 
 
 @node

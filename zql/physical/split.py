@@ -2,6 +2,7 @@
 
 Native operators over anything native stay one statement. A Python call over a scan (with row-wise
 SQL before it) becomes tasks over the scan's splits, and row-wise SQL behind it joins the tasks.
+So does a scan by a reader of the user's own: it is Python, and gives its rows once.
 What needs all rows (a group, a sort, a join) reads the results that the tasks left.
 """
 
@@ -64,7 +65,7 @@ def _sink(plan: lp.Output) -> Sink:
     match plan:
         case lp.Write():
             return WriteFiles(
-                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard
+                plan.uri, plan.format, plan.names, plan.mode, plan.options, plan.shard, plan.own
             )
         case lp.Query():
             return Collect(plan.names)
@@ -92,6 +93,9 @@ class _Splitter:
     def finish(self, part: _Native | _Tasks, sink: Sink) -> int:
         """Adds a stage; its id."""
         number = len(self.stages) + 1
+        if isinstance(part, _Native) and _is_written_by_tasks(sink):
+            source = _source(part.plan)
+            part = part if source is None else _Tasks(source, (RunSql(part.plan),), part.columns)
         if isinstance(part, _Native):
             local = is_row_local(part.plan) and not isinstance(part.plan, lp.StageResult)
             stage = Stage(number, None, (RunSql(part.plan),), sink, local)
@@ -117,6 +121,8 @@ class _Splitter:
                 return self.fold(folds.narrowed(plan))
             case lp.Apply() | lp.MapRows() | lp.Reduce() | lp.Fold():
                 return self.python(plan)
+            case lp.Scan() if plan.own is not None:
+                return _Tasks(plan, (RunSql(plan),), plan.columns)
             case lp.Rejects(number, columns):
                 return _Native(lp.StageResult(rejects_of(number), columns))
             case lp.CommonRows():
@@ -222,6 +228,8 @@ class _Splitter:
 
 
 def _map_deep(query: lp.LogicalPlan, splitter: _Splitter) -> lp.LogicalPlan:
+    if isinstance(query, lp.Scan) and query.own is not None:
+        return splitter.native(query)
     query = splitter.subqueries(query, inline=True)
     return _map_inputs(query, lambda p: _map_deep(p, splitter))
 
@@ -235,6 +243,13 @@ def _map_inputs(
         return function(node) if isinstance(node, lp.LogicalPlan) else node
 
     return map_children(plan, visit)
+
+
+def _is_written_by_tasks(sink: Sink) -> bool:
+    """Whether a writer of the user's own writes several files: each is written in a worker."""
+    if not isinstance(sink, WriteFiles) or sink.own is None or "shards" in dict(sink.options):
+        return False
+    return "{shard" in sink.uri or sink.uri.endswith("/")
 
 
 def _sees_other_rows(plan: lp.Filter | lp.Project | lp.Unnest | lp.Check) -> bool:

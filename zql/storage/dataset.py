@@ -58,20 +58,23 @@ def open_dataset(
     columns: Sequence[str] | None = None,
     provisional: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    own: registry.OwnFormats = registry.NO_OWN,
 ) -> Dataset:
     """The table behind paths and patterns, with the options as the user gave them.
 
-    `reader` is `read_json`, `read_csv` or `read_parquet`, or None to go by the suffix. With
-    `columns` only these need be found: all words of the script that may name one. With
-    `provisional` the schema may be. Raises `StorageError` and `UsageError`.
+    `reader` is `read_json`, `read_csv`, `read_parquet` or that of one of the user's `own` formats,
+    or None to go by the suffix. With `columns` only these need be found: all words of the script
+    that may name one. With `provisional` the schema may be. Raises `StorageError` and `UsageError`.
     """
-    chosen = registry.by_name(registry.READERS[reader]) if reader else None
-    suffixes = registry.suffixes([chosen] if chosen else registry.FORMATS)
+    chosen = registry.by_reader(reader, own) if reader else None
+    suffixes = registry.suffixes([chosen] if chosen else [*registry.FORMATS, *own.listed()])
     inputs = listing.expand(paths, suffixes=suffixes, storage_options=storage_options)
     # `read_csv` on files that are all .tsv takes the tab; its options are the same.
-    suffixed = {registry.format_of(f.path) for f in inputs}
-    if chosen is None or (chosen.name == "csv" and suffixed == {registry.by_name("tsv")}):
-        chosen = registry.format_of_all(inputs)
+    if chosen is None or (
+        chosen.name == "csv"
+        and {registry.format_of(f.path) for f in inputs} == {registry.by_name("tsv")}
+    ):
+        chosen = registry.format_of_all(inputs, own)
     options = option_names.check(given, chosen.read_options, reader or f"a {chosen.name} file")
     quick = chosen.sample(inputs, options, columns) if provisional and columns else None
     exact = columns if quick is None else quick.unsure

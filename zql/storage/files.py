@@ -125,14 +125,19 @@ def _unpacked(file: InputFile, packed: compression.Compression) -> Iterator[str]
             try:
                 shutil.copyfileobj(compression.reader(stored, packed), copy, _CHUNK)
             except Exception as error:  # noqa: BLE001  each library has its own
-                raise StorageError(
-                    f"{shown(file.path)} cannot be unpacked as {packed.name}: {error}",
-                    code="R723",
-                    hint="the file is damaged or was cut off",
-                ) from None
+                raise damaged(file, packed, error) from None
         yield path
     finally:
         os.unlink(path)
+
+
+def damaged(file: InputFile, packed: compression.Compression, error: Exception) -> StorageError:
+    """The error for a file that cannot be unpacked."""
+    return StorageError(
+        f"{shown(file.path)} cannot be unpacked as {packed.name}: {error}",
+        code="R723",
+        hint="the file is damaged or was cut off",
+    )
 
 
 # ---- writing -----------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """What a format is: how its files are understood, cut, read and written.
 
-A reader never touches rows in Python: it gives DuckDB a SQL text. What a format must ask of DuckDB
-(to infer a schema, say) goes through `SqlEngine`, so that nothing here imports it.
+A reader of ZQL's own never touches rows in Python: it gives DuckDB a SQL text. What a format must
+ask of DuckDB (to infer a schema, say) goes through `SqlEngine`, so that nothing here imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,12 +25,14 @@ class Split:
 
     `[start, stop)`; both None for the whole file. Splits of a file are in its order and cover each
     row once. `first_row` is the number in the file of the first row of an opened split, from 0.
+    `part` is what a reader of the user's own made of the file, pickled; then `start` is its number.
     """
 
     file: InputFile
     start: int | None = None
     stop: int | None = None
     first_row: int = 0
+    part: bytes = b""
 
 
 @node
@@ -88,6 +91,13 @@ class SqlEngine(Protocol):
         """Runs one statement; raises the engine's own error (its text holds DuckDB's message)."""
 
 
+class ScanEngine(SqlEngine, Protocol):
+    """DuckDB where a scan is run."""
+
+    def stream(self, schema: pa.Schema, batches: Generator[pa.RecordBatch]) -> str:
+        """A name under which one statement reads batches as they are made, once, in order."""
+
+
 @node
 class Copy:
     """A COPY of `select` with `options`; it counts `extra_rows` more than there are rows."""
@@ -128,11 +138,31 @@ class RowWriter(Protocol):
     rows: int
     """Rows written so far."""
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Appends rows of the query that `Format.output_sql` made."""
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Writes the rows of the query that `Format.output_sql` made.
 
+        The file is finished then and synced to disk. Without rows it is still a readable file.
+        """
+
+
+class BatchWriter(ABC):
+    """A `RowWriter` that takes batch by batch."""
+
+    rows = 0
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Appends rows."""
+
+    @abstractmethod
     def close(self) -> None:
-        """Finishes the file and syncs it to disk. Without rows it is still a readable file."""
+        """Finishes the file and syncs it to disk."""
+
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """See `RowWriter`."""
+        for batch in batches:
+            self.write(batch)
+        self.close()
 
 
 Source = Sequence[InputFile] | Split
@@ -140,12 +170,18 @@ Source = Sequence[InputFile] | Split
 
 
 class Format(Protocol):
-    """A file format. Members of `registry.FORMATS` are instances."""
+    """A file format: one of `registry.FORMATS`, or one of the user's own."""
 
     name: str
     suffixes: tuple[str, ...]
-    read_options: Mapping[str, str]
-    write_options: Mapping[str, str]
+
+    @property
+    def read_options(self) -> Mapping[str, str]:
+        """The options of its reader, and what kind of value each takes."""
+
+    @property
+    def write_options(self) -> Mapping[str, str]:
+        """The options of its writer, and what kind of value each takes."""
 
     def schema(
         self,
@@ -201,7 +237,7 @@ class Format(Protocol):
         source: Source,
         columns: Sequence[ReadColumn],
         options: Mapping[str, Any],
-        engine: SqlEngine,
+        engine: ScanEngine,
     ) -> str:
         """A parenthesised SELECT that gives the columns under their aliases, rows in order."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zql.storage import compression as packing
+from zql.storage.format import BatchWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,7 @@ COPY_OPTIONS = (
 _CHUNK = 1 << 20
 
 
-class LineWriter:
+class LineWriter(BatchWriter):
     """Writes batches of one column of lines, each with its line end."""
 
     def __init__(

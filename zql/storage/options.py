@@ -37,6 +37,9 @@ def _is_size(value: object) -> bool:
 _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "BOOLEAN": ("TRUE or FALSE", lambda v: isinstance(v, bool)),
     "TRUE": ("TRUE, as it always is", lambda v: v is True),
+    "ANY": ("a value", lambda _: True),
+    "INTEGER": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "DOUBLE": ("a number", lambda v: isinstance(v, float | int) and not isinstance(v, bool)),
     "VARCHAR": ("a text", lambda v: isinstance(v, str)),
     "CHAR": ("a text of one character", lambda v: isinstance(v, str) and len(v) == 1),
     "CHAR?": ("one character or ''", lambda v: isinstance(v, str) and len(v) <= 1),
@@ -51,14 +54,17 @@ def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> di
 
     `what` names the reader or writer in the message. Raises `UsageError` for an unknown name, for
     a name given twice by way of a synonym, and for a value of the wrong type. A value of None is
-    the same as no option. A type in small letters lists the words that are allowed.
+    the same as no option. A type in small letters lists the words that are allowed. Where `*` is
+    allowed, so are names that are not listed.
     """
     found: dict[str, Any] = {}
     for spelled, value in given.items():
         name = spelled.lower()
         if name not in allowed:
             name = SYNONYMS.get(name, name)
-        if name not in allowed:
+        if name not in allowed and "*" in allowed:
+            name = spelled
+        elif name not in allowed:
             guess = nearest(spelled, [*allowed, *(s for s, n in SYNONYMS.items() if n in allowed)])
             raise UsageError(
                 f'{what} has no option "{spelled}"',
@@ -73,8 +79,8 @@ def check(given: Mapping[str, Any], allowed: Mapping[str, str], what: str) -> di
                 hint=f'"{spelled}" is another name of it' if spelled != name else None,
             )
         if value is not None:
-            found[name] = _checked(name, value, allowed[name], what)
-    return {name: found[name] for name in allowed if name in found}
+            found[name] = _checked(name, value, allowed.get(name, "ANY"), what)
+    return {name: found[name] for name in (*allowed, *found) if name in found}
 
 
 def _checked(name: str, value: Any, kind: str, what: str) -> Any:

@@ -18,7 +18,7 @@ from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
 from zql.storage import parquet_join
-from zql.storage.format import WriteColumn
+from zql.storage.format import BatchWriter, WriteColumn
 from zql.storage.threads import Threads
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def output_sql(query: str, columns: Sequence[WriteColumn]) -> str:
     return f"SELECT {', '.join(items)} FROM ({query})"
 
 
-class ParquetWriter:
+class ParquetWriter(BatchWriter):
     """Writes batches; see `RowWriter`.
 
     Rows are collected in blocks, blocks in row groups: of a fixed number of rows, or fewer where

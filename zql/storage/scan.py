@@ -13,6 +13,7 @@ from zql.expr.sql import quote_identifier, quote_literal
 from zql.schema import DataType, InputFile
 from zql.storage import hive, patterns
 from zql.storage.format import ReadColumn, Source, Split, SqlEngine
+from zql.storage.remote import shown
 
 T = TypeVar("T")
 
@@ -20,6 +21,14 @@ T = TypeVar("T")
 def files_of(source: Source) -> tuple[InputFile, ...]:
     """The files of a source; one for a split."""
     return (source.file,) if isinstance(source, Split) else tuple(source)
+
+
+def place(split: Split) -> str:
+    """A file and which part of it, for people."""
+    name = shown(split.file.path)
+    if split.part:
+        return f"{name}, part {(split.start or 0) + 1:,}"
+    return name if not split.start else f"{name} (from {split.start:,} on)"
 
 
 def duckdb_path(file: InputFile) -> str:

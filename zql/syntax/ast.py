@@ -408,7 +408,7 @@ class MapRows(PipeOperator):
     """`|> MAP|FLATMAP|MAP BATCHES|MAP SHARDS f[(args)] [RETURNS (..)] [ON ERROR ..]`.
 
     `kind` is MAP, FLATMAP, MAP BATCHES or MAP SHARDS; positional arguments are expressions that
-    the function gets in place of the record.
+    the function gets in place of the record. In FROM (`is_source`) there is no record.
     """
 
     kind: str
@@ -416,6 +416,7 @@ class MapRows(PipeOperator):
     args: tuple[Expr | NamedArgument, ...] = ()
     returns: tuple[ReturnColumn, ...] = ()
     on_error: OnError | None = None
+    is_source: bool = False
     function_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
