@@ -28,6 +28,7 @@ from zql.execution.settings import Settings
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
+from zql.execution.tallies import Tallies
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy
@@ -81,7 +82,7 @@ class Pipeline:
         self.records_in = 0
         self.bytes_spilled = 0
         self.shared: Mapping[str, Any] = {}
-        self.task = 0
+        self.scratch = ""
         self._context: Context | None = None
         self._stage = stage
         self._input = input
@@ -406,15 +407,15 @@ class Pipeline:
     def _told(self, expr: TaskContext) -> Context:
         """The context of the task: one for all functions, so that their counters add up."""
         if self._context is None:
-            path = self._input.file.path if isinstance(self._input, Split) else None
             keys = {shared.name: shared.key for shared in expr.shared}
-            self._context = Context(self.task, path, keys, self.shared)
+            self._context = Context(self._shard, keys, self.shared, self.scratch)
+            self._stack.callback(self._context.close)
         return self._context
 
     @property
-    def sums(self) -> Mapping[str, int]:
+    def tallies(self) -> Tallies:
         """The counters of the functions."""
-        return self._context.sums if self._context is not None else {}
+        return self._context.tallies if self._context is not None else {}
 
     def _as_text(self, batch: pa.RecordBatch, name: str, kind: Kind) -> pa.Array:
         """A column in its wire type, by way of DuckDB."""

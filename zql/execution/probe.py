@@ -22,6 +22,7 @@ from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
+from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
 from zql.logical.catalog import IN_EXPRESSION, NOTHING, ProbeWay, Shared
@@ -85,6 +86,8 @@ class Probe:
             except EngineError as error:
                 raise explained(error, last) from None
             objects = [o for _, shared in self._shared for o in objects_of(shared)]
+            if any(isinstance(shared, TaskContext) for _, shared in self._shared):
+                calls = replace(calls, scratch=run.folder("scratch"))
             if pool is None:
                 seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
             else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from zql.execution import traces
 from zql.execution.context import Context
+from zql.execution.shard import Shard
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -21,6 +22,7 @@ class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
+    Scratch folders are made in `scratch`.
     `record` has the names and types of the columns, when the first argument is a record. `path` is
     the first file that is read, if there is one.
     """
@@ -31,6 +33,7 @@ class Calls:
     tolerant: bool = False
     shared: Shared = ()
     folders: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = ""
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
     path: str | None = None
@@ -62,9 +65,9 @@ def with_shared(
     named: dict[str, Any] = {}
     for at, shared in calls.shared:
         if isinstance(shared, TaskContext):
-            named[str(at)] = Context(
-                path=calls.path, keys={o.name: o.key for o in shared.shared}, objects=objects
-            )
+            keys = {one.name: one.key for one in shared.shared}
+            part = Shard(path=calls.path)
+            named[str(at)] = Context(part, keys, objects, calls.scratch)
         elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])
         else:

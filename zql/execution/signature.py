@@ -16,7 +16,7 @@ from zql.execution import kinds
 from zql.execution.context import Context
 from zql.execution.decorator import UdfOptions, options_of
 from zql.execution.frames import form_of
-from zql.execution.keys_read import keys_of_record, keys_of_rows
+from zql.execution.keys_read import keys_of_record, keys_of_rows, names_asked
 from zql.execution.kinds import Kind
 from zql.execution.shard import Shard
 from zql.expr.functions import FunctionParameter, PythonFunction
@@ -73,6 +73,7 @@ def described(
         reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
         form=_form(function, hints),
         context=_takes_context(function, hints),
+        asks=names_asked(function, CONTEXT),
     )
 
 

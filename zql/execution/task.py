@@ -28,6 +28,7 @@ from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shared import Stored
 from zql.execution.sources import Input, Remembering, casts, registered_stream
+from zql.execution.tallies import Tallies
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
@@ -47,7 +48,8 @@ class TaskSpec:
 
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
     `limit` rows are not wanted. Rows that ON ERROR keeps go into the folder `rejects`.
-    `shared` has the folders of shared objects by key; the stage has so many `tasks`.
+    `shared` has the folders of shared objects by key; the stage has so many `tasks`, whose scratch
+    folders are made in `scratch`.
     """
 
     id: int
@@ -62,6 +64,7 @@ class TaskSpec:
     rejects: str = ""
     shared: Mapping[str, str] = field(default_factory=dict)
     tasks: int = 1
+    scratch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Failure:
 class TaskResult:
     """What a task did: its file, and how much went through; or why it failed.
 
-    `sums` are the counters of its functions.
+    `tallies` are the counters of its functions.
     """
 
     id: int
@@ -101,7 +104,7 @@ class TaskResult:
     seconds: float = 0.0
     bytes_spilled: int = 0
     rejected: tuple[Rejected, ...] = ()
-    sums: Mapping[str, int] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -131,7 +134,7 @@ def run_task(
             tasks=(spec.id, spec.tasks),
         )
         pipeline.keep_rejects(spec.rejects)
-        pipeline.task = spec.id
+        pipeline.scratch = spec.scratch
         pipeline.shared = Stored(spec.shared) if shared is None else shared
         with pipeline:
             file = _written(pipeline, spec)
@@ -144,7 +147,7 @@ def run_task(
             time.perf_counter() - began,
             pipeline.bytes_spilled,
             rejected,
-            dict(pipeline.sums),
+            dict(pipeline.tallies),
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))

@@ -912,7 +912,10 @@ def bind_arguments(
     keywords = [(a.name, binder.python_argument(a.value)) for a in named]
     if function.context:
         values = binder.context.declarations.parameters.values()
-        objects = tuple(v for v in values if isinstance(v, ex.SharedObject))
+        asks = function.asks
+        objects = tuple(
+            v for v in values if isinstance(v, ex.SharedObject) and (asks is None or v.name in asks)
+        )
         keywords.append(("ctx", ex.TaskContext(objects)))
     return positional, tuple(keywords)
 
