@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from zql.execution.shard import Shard
+from zql.execution.printouts import TaskLogger
+from zql.execution.shard import Shard, task_name
 from zql.execution.tallies import SUFFIXES, Number, Tally, checked
 
 if TYPE_CHECKING:
@@ -69,10 +69,14 @@ class Context:
         keys: Mapping[str, str] | None = None,
         objects: Mapping[str, Any] | None = None,
         folder: str = "",
+        label: str = "",
     ) -> None:
-        """`keys` are those of the shared `objects` by their names; scratch goes into `folder`."""
+        """`keys` are those of the shared `objects` by their names; scratch goes into `folder`.
+
+        `label` names the task when it is no ordinary one.
+        """
         self.shard = shard or Shard()
-        self.logger = logging.getLogger("zql.task")
+        self.logger = TaskLogger(label or task_name(self.shard))
         self.tallies: dict[str, Tally] = {}
         self._counters: dict[str, Counter] = {}
         self._keys = keys or {}

@@ -15,6 +15,7 @@ from typing import Any
 from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.decorator import UdfOptions, options_of
+from zql.execution.printed import aside
 from zql.execution.signature import described
 from zql.expr.functions import PythonFunction
 
@@ -109,7 +110,7 @@ def _check_file(target: str, path: str) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
-    with loader.no_bytecode():
+    with loader.no_bytecode(), aside(name):
         return importlib.import_module(name)
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from zql.errors import InternalError
+from zql.execution.printed import aside
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
@@ -60,7 +61,7 @@ def import_file(path: str) -> ModuleType:
     module.__file__ = path
     sys.modules[name] = module  # before it runs: its dataclasses look themselves up there
     try:
-        with no_bytecode():
+        with no_bytecode(), aside(os.path.basename(path)):
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(name, None)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,12 @@ from zql.execution.group_calls import GroupCaller
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
+from zql.execution.printed import Printer
 from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.rejects import Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
-from zql.execution.shard import Shard
+from zql.execution.shard import Shard, task_name
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
 from zql.execution.tallies import Tallies
@@ -94,6 +94,7 @@ class Pipeline:
         self._count_input = count_input
         path = input.file.path if isinstance(input, Split) else None
         self._shard = Shard(*tasks, path)
+        self._printer = Printer(task_name(self._shard))
         self._reduced_by = ""
         # Rows are counted as they come; past a second call that count needs a column of its own.
         self._numbered = sum(isinstance(step, CallPython) for step in self.steps) > 1
@@ -101,6 +102,7 @@ class Pipeline:
         self._rejections = Rejections(self._places, self._place)
         self._reaching = _first_steps(self.steps)
         self._stack = ExitStack()
+        self._stack.callback(self._printer.flush_rest)
 
     def __enter__(self) -> Pipeline:
         return self
@@ -302,7 +304,7 @@ class Pipeline:
                 began = time.perf_counter()
                 try:
                     # What a function prints is no part of the results.
-                    with redirect_stdout(sys.stderr):
+                    with self._printer:
                         result = next(results, None)
                 except CallError as error:
                     last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else error.row
@@ -331,7 +333,7 @@ class Pipeline:
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
-                with redirect_stdout(sys.stderr):
+                with self._printer:
                     result = next(results, None)
             except CallError as error:
                 if isinstance(caller, ShardCaller):

@@ -21,6 +21,7 @@ from typing import Any
 from zql.errors import Interrupted, RunError
 from zql.execution import worker
 from zql.execution.machine import private_memory
+from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
 from zql.execution.worker import Job
@@ -65,6 +66,7 @@ class Pool:
         self._settings = settings
         self._folder = folder
         self._starter = Starter(self._start)
+        self.inbox = Inbox(folder)
         self._executor: Any = None
 
     def warm(self) -> None:
@@ -94,6 +96,8 @@ class Pool:
         for pid in pids(executor):
             _kill(pid)
         executor.shutdown(wait=True, kill_workers=True)
+        self.inbox.forward()
+        self.inbox.forget()
         worker.forget(self._folder)
 
     def close(self) -> None:
@@ -144,6 +148,7 @@ class _Run:
         self._over_budget: set[int] = set()
         self._suspected = False
         self._bad_starts = 0
+        self._levels = levels()
 
     def outcomes(self) -> Iterator[Outcome]:
         self._pool.interrupted = False
@@ -157,6 +162,7 @@ class _Run:
                     raise TimeoutError
                 self._submit()
                 future = self._next()
+                self._pool.inbox.forward()
                 if future is None:
                     continue
                 error = future.exception()
@@ -181,7 +187,7 @@ class _Run:
         while queue and len(self._in_flight) < most:
             job = queue.popleft()
             try:
-                future = executor.submit(worker.work, job)
+                future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
                 queue.appendleft(job)
                 if not _is_death(error):

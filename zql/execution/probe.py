@@ -14,6 +14,7 @@ from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.printed import Printer
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
 from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, with_shared
@@ -58,6 +59,7 @@ class Probe:
         self._tolerant = tolerant
         self._shared = shared
         self._way = way
+        self._label = f"first rows, {function.name}"
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
@@ -89,7 +91,10 @@ class Probe:
             if any(isinstance(shared, TaskContext) for _, shared in self._shared):
                 calls = replace(calls, scratch=run.folder("scratch"))
             if pool is None:
-                seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
+                given = run.host.shared.here(objects)
+                with Printer(self._label) as printer:
+                    seen = _observer(calls)(run.host.engine, calls, given)
+                printer.flush_rest()
             else:
                 calls = replace(calls, folders=run.host.shared_folders(objects))
                 seen = self._in_worker(calls, pool, native, run.plan)
@@ -142,7 +147,7 @@ class Probe:
     def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
         names = [self._function.name]
         seconds = pool.settings.probe_seconds
-        job = Job(0, _observer(calls), calls, "the first rows")
+        job = Job(0, _observer(calls), calls, self._label)
         outcomes = pool.run([job], seconds)
         try:
             outcome = next(outcomes)

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from zql.errors import UdfError
 from zql.execution import loader, traces
 from zql.execution.engine import make_folder, remove_folder
+from zql.execution.printed import aside
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.tree import Node, walk
@@ -88,7 +89,7 @@ def _make(shared: SharedObject) -> Any:
     if not isinstance(factory, PythonFunction):
         raise UdfError(f"the shared object ${shared.name} is gone", code="R714", span=shared.place)
     try:
-        with loader.no_bytecode():
+        with loader.no_bytecode(), aside(f"${shared.name}"):
             return loader.load(factory)(*shared.args, **dict(shared.keywords))
     except KeyboardInterrupt:
         raise

@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from zql.execution import traces
 from zql.execution.engine import Engine
+from zql.execution.printouts import Levels, Outbox
 from zql.execution.settings import Settings
 from zql.storage import threads
 
@@ -47,6 +49,9 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     _state["crash"] = open(_crash_path(os.getpid(), folder), "w", encoding="utf-8")  # noqa: SIM115
     faulthandler.enable(_state["crash"], all_threads=False)
     note(None)
+    with suppress(OSError):
+        os.dup2(2, 1)  # what libraries print is no part of the results either
+    _state["outbox"] = Outbox(folder)
     import pyarrow as pa
 
     skip_pandas()
@@ -71,12 +76,18 @@ def engine() -> Engine:
     return _state["engine"]  # type: ignore[no-any-return]
 
 
-def work(job: Job) -> Any:
-    """Does one job. What it was doing stands in a file when the process dies of it."""
+def work(job: Job, levels: Levels) -> Any:
+    """Does one job. What it was doing stands in a file when the process dies of it.
+
+    `levels` are those of the other process's loggers.
+    """
     note(job.id)
+    outbox: Outbox = _state["outbox"]
+    outbox.begin(job.place, levels)
     try:
         return job.function(engine(), job.argument)
     finally:
+        outbox.end()
         note(None)
 
 
