@@ -94,7 +94,8 @@ def texts(place):
 
 
 def write(call: str) -> str:
-    return f"FROM 'in-*.jsonl' |> SELECT udf.{call} AS x |> WRITE 'out.jsonl' OPTIONS (mode = 'overwrite')"
+    select = f"FROM 'in-*.jsonl' |> SELECT udf.{call} AS x"
+    return f"{select} |> WRITE 'out.jsonl' OPTIONS (mode = 'overwrite')"
 
 
 def lines_of_tasks(capsys) -> list[str]:
