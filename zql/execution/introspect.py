@@ -86,13 +86,36 @@ def python_function(
 
 
 def _source(function: Callable[..., Any]) -> bytes | None:
-    """The function's text, unless what it does depends on variables around it."""
+    """The function's text with the plain values that it depends on; None if it needs others."""
     if getattr(function, "__closure__", None):
         return None
     try:
-        return inspect.getsource(function).encode()
-    except (OSError, TypeError):
+        values = [function.__defaults__, function.__kwdefaults__, *_globals_of(function)]
+        text = inspect.getsource(function)
+    except (OSError, TypeError, AttributeError):
         return None
+    return f"{text}{values!r}".encode() if all(map(_is_plain, values)) else None
+
+
+def _globals_of(function: Callable[..., Any]) -> list[Any]:
+    """The global variables that a function names, or one inside it, but modules."""
+    around, codes = function.__globals__, [function.__code__]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [part for part in code.co_consts if inspect.iscode(part)]
+    found = [(name, around[name]) for name in sorted(names & around.keys())]
+    return [(name, value) for name, value in found if not inspect.ismodule(value)]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the value's `repr` says all of it."""
+    if isinstance(value, dict):
+        return all(_is_plain(item) for item in value.items())
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str, bytes)
 
 
 def _check_file(target: str, path: str) -> None:

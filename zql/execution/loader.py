@@ -17,13 +17,13 @@ from zql.execution.printed import aside
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
-_loaded: dict[tuple[str, ...], Callable[..., Any]] = {}
+_loaded: dict[tuple[str | bytes, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
 
 
 def load(function: PythonFunction) -> Callable[..., Any]:
     """The function itself, loaded once in a process. Raises whatever the user's module raises."""
-    key = (function.path, function.module, function.qualname, function.digest)
+    key = (function.path, function.module, function.qualname, function.digest, function.blob)
     if key not in _loaded:
         _loaded[key] = _load(function)
     return _loaded[key]
