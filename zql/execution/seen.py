@@ -66,9 +66,10 @@ def with_shared(
     for at, shared in calls.shared:
         if isinstance(shared, TaskContext):
             keys = {one.name: one.key for one in shared.shared}
-            keys = {one.name: one.key for one in shared.shared}
             part = Shard(path=calls.path)
-            named[str(at)] = Context(part, keys, objects, calls.scratch, f"first rows, {calls.function.name}")
+            named[str(at)] = Context(
+                part, keys, objects, calls.scratch, f"first rows, {calls.function.name}"
+            )
         elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])
         else:
