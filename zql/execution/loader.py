@@ -14,6 +14,7 @@ from typing import Any
 
 from zql.errors import InternalError
 from zql.execution.printed import aside
+from zql.execution.typed_arguments import adapted
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
@@ -42,7 +43,7 @@ def _load(function: PythonFunction) -> Callable[..., Any]:
             loaded = getattr(importlib.import_module(function.module), function.qualname)
     if not callable(loaded):
         raise InternalError(f"{function.name} is no function")
-    return loaded  # type: ignore[no-any-return]
+    return adapted(loaded)
 
 
 def import_file(path: str) -> ModuleType:
