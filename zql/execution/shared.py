@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from zql.source import Span
 
 _ALIGNED = 64
+_LARGE = 16 << 20
+"""Bytes of arrays from which on an object is let go for its mapped file."""
 _PICKLE, _BUFFERS, _FACTS = "object.pickle", "buffers", "facts.json"
 
 
@@ -51,10 +53,13 @@ class SharedObjects:
         """
         for shared in objects:
             if shared.key not in self._stored:
-                value = self._value(shared)
                 path = make_folder(folder, "shared")
                 try:
-                    store(value, path, shared.name, shared.place)
+                    large = store(self._value(shared), path, shared.name, shared.place) >= _LARGE
+                    if large and shared.key in self._made:
+                        # What was made here is held by nobody else: its arrays need not be twice
+                        # in memory, once here and once as the mapped file.
+                        self._made[shared.key] = load(path)
                 except BaseException:
                     remove_folder(path)
                     raise
@@ -102,10 +107,10 @@ def _make(shared: SharedObject) -> Any:
         ) from None
 
 
-def store(value: Any, folder: str, name: str, place: Span | None = None) -> None:
+def store(value: Any, folder: str, name: str, place: Span | None = None) -> int:
     """Writes an object into a folder; its buffers (of arrays) apart, where they can be mapped.
 
-    Raises `UdfError` for what cannot be pickled.
+    Gives the size of the buffers. Raises `UdfError` for what cannot be pickled.
     """
     import cloudpickle
 
@@ -132,6 +137,7 @@ def store(value: Any, folder: str, name: str, place: Span | None = None) -> None
     facts = {"sizes": sizes, "files": _user_files(), "search": loader.searched()}
     with open(os.path.join(folder, _FACTS), "w", encoding="utf-8") as file_of_facts:
         json.dump(facts, file_of_facts)
+    return sum(sizes)
 
 
 def _write_aligned(file: IO[bytes], data: memoryview) -> int:
