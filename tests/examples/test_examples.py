@@ -28,7 +28,9 @@ def load(name):
     return module
 
 
-data, quality, minhash, tok = map(load, ("data", "udfs/quality", "udfs/minhash", "udfs/tok"))
+data, quality, minhash, tok, bpe = map(
+    load, ("data", "udfs/quality", "udfs/minhash", "udfs/tok", "udfs/bpe")
+)
 
 
 def zql(folder, *args, code=0):
@@ -164,6 +166,23 @@ def test_tokens_are_those_of_the_tokenizer(folder):
     assert found == {name: tok.encode(text, vocabulary) for name, text in texts.items()}
     (total,) = lines(folder / "out/tokens_total.json")
     assert total == {"total_tokens": sum(map(len, found.values())), "docs": len(found)}
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("tokenizers") is None, reason="tokenizers is not installed"
+)
+def test_a_trained_tokenizer_is_shared(tmp_path, folder, documents):
+    (tmp_path / "data").symlink_to(folder / "data")
+    report = run(tmp_path, "tokenize.zql")
+    tokenizer = bpe.trained_on(str(folder / "data/docs"))
+    texts = {d["id"]: d["text"] for d in documents if d["lang"] == "en" and len(d["text"]) >= 200}
+    tokens = {name: tokenizer.encode(text).ids for name, text in texts.items()}
+    too_long = {name for name, found in tokens.items() if len(found) > bpe.MOST_TOKENS}
+    found = {row["id"]: row["tokens"] for row in rows(tmp_path, "tokenized")}
+    assert found == {name: tokens[name] for name in tokens if name not in too_long}
+    assert {row["id"] for row in lines(tmp_path / "out/too_long.jsonl")} == too_long
+    assert report["counters"]["rows_rejected"] == len(too_long) > 0
+    assert len((EXAMPLES / "tokenize.zql").read_text().splitlines()) <= 15
 
 
 def test_quickstart_script_gives_the_same_bytes_in_every_way(tmp_path, folder):

@@ -104,7 +104,7 @@ def test_types_that_arrow_lacks_survive_steps_stages_and_calls(place):
     assert (found["j"], found["j2"]) == ('{"a": 1}', 'str {"a": 1}')
     assert (found["i"], found["i2"]) == ("1 day 00:00:03", "timedelta 1 day, 0:00:03")
     assert (found["t"], found["t2"]) == ("12:00:00+02", "time 12:00:00+02:00")
-    assert found["u2"] == "str c4c5a92a-1f2c-4a8b-9b1f-1d1d1d1d1d1d"
+    assert found["u2"] == "UUID c4c5a92a-1f2c-4a8b-9b1f-1d1d1d1d1d1d"
     assert (found["e"], found["e2"]) == ("a", "str a")
     assert found["z2"] == "datetime 2024-01-01 00:00:00+00:00"
     assert (found["l"], found["l2"]) == ("[3]", "list [3]")

@@ -1,10 +1,15 @@
 """Shared objects: made once, loaded once in each worker, the object itself without workers."""
 
+import json
 import os
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 import zql
+from zql.execution import pool
 
 FUNCTIONS = """
 import os
@@ -187,3 +192,127 @@ def test_outputs_stay_while_the_object_is_made_the_same_way(words):
         assert session.run(script).counters["python_calls"] == 0
     with words.session() as session, pytest.raises(zql.StorageError, match="not what this plan"):
         session.run(script.replace("DEFAULT 1000", "DEFAULT 999"))
+
+
+LIBRARIES = """
+import os
+
+def tokenizer(vocabulary: int):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.decoder = decoders.ByteLevel()
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator([f"w{i} words and words again" for i in range(40)], trainer)
+    return made
+
+def encode(word: str, tokenizer) -> list[int]:
+    return tokenizer.encode(word + " and words").ids
+
+def decode(tokens: list[int], tokenizer) -> str:
+    return tokenizer.decode(tokens)
+
+def classifier():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(CountVectorizer(analyzer="char"), MultinomialNB())
+    return model.fit([f"w{i}" for i in range(40)], [i % 2 for i in range(40)])
+
+def classify(word: str, model) -> int:
+    return int(model.predict([word])[0])
+"""
+
+
+def test_a_trained_tokenizer(words):
+    pytest.importorskip("tokenizers")
+    words.functions(LIBRARIES, "lib.py")
+    head = "IMPORT PYTHON 'lib.py'; DECLARE t SHARED DEFAULT lib.tokenizer(300);"
+    text = (
+        "FROM 'in-*.jsonl' |> EXTEND lib.encode(word, $t) AS ids |> EXTEND lib.decode(ids, $t) AS x"
+    )
+    words.run(f"{head} {text} |> WRITE 'out.jsonl'")
+    found = words.read("out.jsonl")
+    assert [row["x"] for row in found] == [f"w{i} and words" for i in range(40)]
+    assert max(len(row["ids"]) for row in found) < len("w11 and words")
+    with words.session() as session:
+        assert session.query(f"{head} {text}").to_dicts() == found
+
+
+def test_a_model_of_scikit_learn(words):
+    pytest.importorskip("sklearn")
+    words.functions(LIBRARIES, "lib.py")
+    head = "IMPORT PYTHON 'lib.py'; DECLARE m SHARED DEFAULT lib.classifier();"
+    text = "FROM 'in-*.jsonl' |> SELECT lib.classify(word, $m) AS label"
+    words.run(f"{head} {text} |> WRITE 'out.jsonl'")
+    with words.session() as session:
+        assert session.query(f"{head} {text}").to_dicts() == words.read("out.jsonl")
+
+
+def test_a_large_dict_is_not_sent_with_each_task(words, monkeypatch):
+    words.functions(
+        "import os\n"
+        "def large() -> dict:\n    return {f'w{i}': i for i in range(1_000_000)}\n"
+        "def find(word: str, found) -> int:\n    return found[word]\n",
+        "large.py",
+    )
+    sizes = []
+    run = pool.Pool.run
+
+    def measured(self, jobs, seconds=None):
+        sizes.extend(len(pickle.dumps(job)) for job in jobs)
+        return run(self, jobs, seconds)
+
+    monkeypatch.setattr(pool.Pool, "run", measured)
+    words.run(
+        "IMPORT PYTHON 'large.py'; DECLARE d SHARED DEFAULT large.large();"
+        "FROM 'in-*.jsonl' |> SELECT large.find(word, $d) AS n |> WRITE 'out.jsonl'"
+    )
+    assert [row["n"] for row in words.read("out.jsonl")] == list(range(40))
+    assert len(sizes) == 4
+    assert max(sizes) < 20_000
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="PSS is Linux's")
+def test_an_array_is_in_memory_once():
+    """In a process of its own, as this one holds much by now; 1000 gives the figures of 1 GB."""
+    pytest.importorskip("numpy")
+    script = os.path.join(os.path.dirname(__file__), "shared_memory.py")
+    done = subprocess.run(
+        [sys.executable, script, "200", "4"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert 0.9 * 200 < found["after"] - found["before"] < 1.3 * 200
+
+
+def test_what_a_factory_made_is_mapped_here_too(words):
+    pytest.importorskip("numpy")
+    words.functions(
+        "import numpy\n"
+        "def made():\n    with open('made.log', 'a') as file:\n        file.write('x')\n"
+        "    return numpy.arange(3_000_000)\n"
+        "def at(word: str, array) -> str:\n"
+        "    n = int(word[1:])\n    return f'{array[n]} {array.flags.writeable}'\n",
+        "arrays.py",
+    )
+    head = "IMPORT PYTHON 'arrays.py'; DECLARE a SHARED DEFAULT arrays.made();"
+    text = "FROM 'in-0.jsonl' |> SELECT arrays.at(word, $a) AS x"
+    with words.session() as session:
+        before = session.query(f"{head} {text}").to_dicts()
+        session.run(f"{head} {text} |> WRITE 'out.jsonl'")
+        after = session.query(f"{head} {text}").to_dicts()
+    assert [row["x"] for row in before] == [f"{i} True" for i in range(10)]
+    assert [row["x"] for row in after] == [f"{i} False" for i in range(10)]
+    assert words.read("out.jsonl") == after
+    assert (words.folder / "made.log").read_text() == "x"

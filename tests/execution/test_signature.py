@@ -7,7 +7,7 @@ import pytest
 from zql.errors import BindError
 from zql.execution import loader
 from zql.execution.decorator import udf
-from zql.execution.introspect import module_functions
+from zql.execution.introspect import module_functions, python_function
 from zql.execution.signature import described
 from zql.expr.functions import PythonFunction
 
@@ -162,6 +162,42 @@ def test_the_digest_covers_what_is_imported_from_the_folder(tmp_path):
     before = loader.digest(str(tmp_path / "f.py"))
     (tmp_path / "other.py").write_text("def g(a): return a + 1\n")
     assert loader.digest(str(tmp_path / "f.py")) != before
+
+
+LIMIT: object = 1
+
+
+def limited(a: int) -> int:
+    return max(b + LIMIT for b in [a])
+
+
+def test_a_function_given_anew_is_another_one(place, monkeypatch):
+    place.rows("in.jsonl", [{"a": 1}])
+    with place.session() as session:
+        for value in (1, 2):
+
+            def given(a: int, more: int = value) -> int:
+                return a + more
+
+            monkeypatch.setitem(globals(), "LIMIT", value * 10)
+            session.udf(given)
+            session.udf(limited)
+            query = session.query("FROM 'in.jsonl' |> SELECT given(a) AS x, limited(a) AS y")
+            assert query.to_dicts() == [{"x": 1 + value, "y": 1 + value * 10}]
+
+
+def test_the_digest_knows_the_values_around_a_function(monkeypatch):
+    def digest(limit, default=None):
+        def given(a: int, b=default) -> int:
+            return max(b + LIMIT for b in [a])
+
+        monkeypatch.setitem(globals(), "LIMIT", limit)
+        return python_function(given).digest
+
+    assert digest(1) == digest(1)
+    assert digest(1, 2) == digest(1, 2)
+    assert len({digest(1), digest(2), digest(1.0), digest(1, 2), digest(1, "2")}) == 5
+    assert digest([1]) != digest([2])
 
 
 def test_functions_made_by_functions(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from zql.display.style import PLAIN, Style
-from zql.display.text import count, duration, pad, safe_text, size, width
+from zql.display.text import count, duration, number, pad, safe_text, size, width
 
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
@@ -70,14 +70,14 @@ def common_folder(files: Sequence[Written]) -> str:
 
 def summary_lines(result: RunReport) -> list[str]:
     """The files that a run wrote or kept, and rows that failed or that nothing took."""
-    dropped = result.counters.get("rows_dropped", 0)
+    dropped = int(result.counters.get("rows_dropped", 0))
     lost = [f"dropped {count(dropped, 'row')} that no branch of SWITCH takes"] if dropped else []
-    rejected = result.counters.get("rows_rejected", 0)
+    rejected = int(result.counters.get("rows_rejected", 0))
     lost += [f"{count(rejected, 'row')} failed, and ON ERROR let them go"] if rejected else []
     if not result.outputs:
         return lost
     lines = written_lines(result.outputs, result.elapsed)
-    kept, written = result.counters.get("records_kept", 0), result.counters["records_written"]
+    kept, written = int(result.counters.get("records_kept", 0)), result.counters["records_written"]
     if kept:
         lines[0] = lines[0].replace("wrote", "kept" if not written else "wrote or kept", 1)
         lines.append(f"  {count(kept, 'row')} of them were there already")
@@ -104,5 +104,9 @@ def stage_lines(result: RunReport) -> list[str]:
             calls += f", {step.rejected:,} failed" if step.rejected else ""
             took = f", {duration(step.seconds)}" if step.seconds else ""
             lines.append(f"  {safe_text(step.operator, 100)}: {rows}{calls}{took}")
-    shown = ", ".join(f"{safe_text(name)} {n:,}" for name, n in result.counters.items() if n)
+    shown = ", ".join(
+        f"{safe_text(name)} {number(n)}"
+        for name, n in result.counters.items()
+        if n or name in result.tallies
+    )
     return [*lines, f"counters: {shown}"] if shown else lines

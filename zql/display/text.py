@@ -85,6 +85,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def number(value: float) -> str:
+    """`12,345`; a float in about six digits, `0.333333`."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
 def size(number: int) -> str:
     """Bytes for people, in powers of 1000: `512 bytes`, `1.5 MB`."""
     if number < _KILO:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit
+from zql.execution.times import readable, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +23,9 @@ def to_python(array: pa.Array, kind: Kind) -> list[Any]:
 
     Raises `Misfit` for what Python has no value for, as an infinite date.
     """
+    refused = _refused(kind)
+    if refused:
+        raise Misfit(0, f"a {kind}", refused)
     decode = _decoder(kind)
     try:
         values = _as_list(array, kind)
@@ -28,16 +34,20 @@ def to_python(array: pa.Array, kind: Kind) -> list[Any]:
         raise _first_unreadable(array, kind, decode, error) from None
 
 
-def _as_list(array: pa.Array, kind: Kind) -> list[Any]:
-    import pyarrow as pa
+@cache
+def _refused(kind: Kind) -> str:
+    """Why Python has no values of a type; empty when it has some."""
+    if kind.name == "VARIANT":
+        return "Python has no such type"
+    if kind.name == "MAP" and kind.parts[0][1].parts:
+        return f"a dict takes no keys of type {kind.parts[0][1]}"
+    return next((found for _, part in kind.parts if (found := _refused(part))), "")
 
-    if kind.name in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"):
-        # Arrow would look for the zone in a database that may not be installed, and make pandas
-        # objects of nanoseconds.
-        array = array.cast(pa.timestamp("us"))
+
+def _as_list(array: pa.Array, kind: Kind) -> list[Any]:
     # Arrow is several times quicker when it is not told what to do with maps.
     maps = "strict" if _has_map(kind) else None
-    values: list[Any] = array.to_pylist(maps_as_pydicts=maps)
+    values: list[Any] = readable(array, kind).to_pylist(maps_as_pydicts=maps)
     return values
 
 
@@ -54,17 +64,9 @@ def _first_unreadable(
                 if decode is not None and value is not None:
                     decode(value)
         except (OverflowError, ValueError) as found:
-            return Misfit(row, _text_of(array, row), f"Python has no such {kind}: {found}")
+            shown = told(array.slice(row, 1), kind) or f"a value of type {kind}"
+            return Misfit(row, shown, f"Python has no such {kind}: {found}")
     return Misfit(0, None, str(error))
-
-
-def _text_of(array: pa.Array, row: int) -> str:
-    import pyarrow as pa
-
-    try:
-        return str(array.slice(row, 1).cast(pa.string()).to_pylist()[0])
-    except (pa.ArrowException, ValueError):
-        return "?"
 
 
 def _decoder(kind: Kind) -> Decode | None:
@@ -72,6 +74,8 @@ def _decoder(kind: Kind) -> Decode | None:
     match kind.name:
         case "HUGEINT" | "UHUGEINT" | "BIGNUM":
             return int
+        case "UUID":
+            return uuid.UUID
         case "TIME WITH TIME ZONE":
             return dt.time.fromisoformat
         case "TIMESTAMP WITH TIME ZONE":

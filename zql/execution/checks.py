@@ -45,7 +45,6 @@ def checker(kind: Kind) -> Check:
         "TIMESTAMP": _timestamp,
         "TIMESTAMP_S": _timestamp,
         "TIMESTAMP_MS": _timestamp,
-        "TIMESTAMP_NS": _timestamp,
     }
     if kind.name in makers:
         return makers[kind.name](kind)
@@ -145,6 +144,7 @@ def _date(value: Any) -> dt.date:
     return date
 
 
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone
 _UNIT_MICROSECONDS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1000}
 
 
@@ -172,10 +172,28 @@ def _timestamptz(value: Any) -> dt.datetime:
         raise Unfit("it is out of range") from None
 
 
-def _datetime(value: Any) -> dt.datetime:
+def _timestamp_ns(value: Any) -> int:
+    """Nanoseconds since 1970."""
+    if type(value).__name__ == "datetime64":  # of numpy, and not a whole number of microseconds
+        found = value.astype("datetime64[ns]")
+        if found != value:
+            raise Unfit("nanoseconds would round it")
+        return int(found.astype("int64"))
     moment: dt.datetime = _of(value, dt.datetime)
-    if getattr(value, "nanosecond", 0):
-        raise Unfit("microseconds would round it")
+    if moment.tzinfo is not None:
+        raise Unfit("it has a time zone, which TIMESTAMPTZ keeps and TIMESTAMP_NS does not")
+    whole = (moment.replace(microsecond=0) - _EPOCH) // dt.timedelta(seconds=1)
+    nanoseconds = int(getattr(value, "nanosecond", 0))
+    number = (whole * 1_000_000 + moment.microsecond) * 1000 + nanoseconds
+    if not -(2**63) < number < 2**63 - 1:
+        raise Unfit("it is out of range")
+    return number
+
+
+def _datetime(value: Any) -> dt.datetime:
+    if type(value).__name__ == "datetime64" or getattr(value, "nanosecond", None):
+        raise Unfit("microseconds would round it, or years before 1 or after 9999 are not kept")
+    moment: dt.datetime = _of(value, dt.datetime)
     # pandas' own subclass prints and converts in other ways.
     to_plain = getattr(moment, "to_pydatetime", None)
     return to_plain() if to_plain is not None else moment
@@ -198,6 +216,8 @@ def _timetz(value: Any) -> str:
 def _interval(value: Any) -> Any:
     import pyarrow as pa
 
+    if getattr(value, "nanoseconds", 0):
+        raise Unfit("microseconds would round it")
     delta: dt.timedelta = _of(value, dt.timedelta)
     return pa.MonthDayNano([0, delta.days, (delta.seconds * 1_000_000 + delta.microseconds) * 1000])
 
@@ -241,6 +261,7 @@ _CHECKS: dict[str, Check] = {
     "BLOB": _blob,
     "DATE": _date,
     "TIMESTAMP WITH TIME ZONE": _timestamptz,
+    "TIMESTAMP_NS": _timestamp_ns,
     "TIME": _time,
     "TIME WITH TIME ZONE": _timetz,
     "INTERVAL": _interval,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import pickle
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from typing import Any
 
 from zql.execution import loader, traces
+from zql.execution.printed import aside
+from zql.execution.typed_arguments import adapted
 from zql.expr.functions import PythonFunction
 
 _LOG = logging.getLogger("zql.functions")
@@ -26,7 +26,7 @@ class Instances:
     def __init__(self) -> None:
         self.note: Callable[[], None] = _nothing
         """Called when there is an object that wants to be closed."""
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._made: dict[tuple[Any, ...], tuple[Any, Callable[..., Any]]] = {}
 
     def load(self, function: PythonFunction, objects: Mapping[str, Any]) -> Callable[..., Any]:
         """What is called for a function: itself, or the object of its class.
@@ -40,10 +40,10 @@ class Instances:
         """Lets go of the objects, the last one first, and calls `close` of those that have it."""
         atexit.unregister(self.close)
         while self._made:
-            _, made = self._made.popitem()
+            made, _ = self._made.popitem()[1]
             if _closes(made):
                 try:
-                    with redirect_stdout(sys.stderr):
+                    with aside(type(made).__name__):
                         made.close()
                 except Exception as error:  # noqa: BLE001 - user code, and nobody waits for it
                     _LOG.warning("%s.close raised %s", type(made).__name__, traces.told(error))
@@ -54,12 +54,15 @@ class Instances:
         if key not in self._made:
             given = pickle.loads(function.init) if function.init else {}  # noqa: S301 - our own
             given |= {name: objects[stored] for name, stored in shared}
-            with redirect_stdout(sys.stderr):  # what it prints is no part of the results
-                self._made[key] = loader.load(function)(**given)
-            if _closes(self._made[key]):
+            with aside(function.name):
+                made = loader.load(function)(**given)
+            method = made.__call__
+            call = adapted(method)
+            self._made[key] = (made, made if call is method else call)
+            if _closes(made):
                 atexit.register(self.close)
                 self.note()
-        return self._made[key]
+        return self._made[key][1]
 
 
 def _nothing() -> None:

@@ -16,6 +16,7 @@ from zql.errors import BindError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.classes import described_call, is_callable_class
 from zql.execution.decorator import options_of, with_options
+from zql.execution.printed import aside
 from zql.execution.signature import is_aggregate
 from zql.expr.functions import PythonFunction
 
@@ -118,14 +119,42 @@ def check_needs(function: PythonFunction, hint: str = "init={{'{}': ..}}") -> No
 
 
 def _source(function: Any) -> bytes | None:
-    """The function's text, unless what it does depends on variables around it."""
+    """The function's text with the plain values that it depends on; None if it needs others."""
     methods = vars(function).values() if inspect.isclass(function) else (function,)
-    if any(getattr(method, "__closure__", None) for method in methods):
+    functions = [m for m in methods if not inspect.isclass(function) or inspect.isfunction(m)]
+    if any(getattr(each, "__closure__", None) for each in functions):
         return None
     try:
-        return inspect.getsource(function).encode()
-    except (OSError, TypeError):
+        values = [
+            value
+            for each in functions
+            for value in (each.__defaults__, each.__kwdefaults__, *_globals_of(each))
+        ]
+        text = inspect.getsource(function)
+    except (OSError, TypeError, AttributeError):
         return None
+    return f"{text}{values!r}".encode() if all(map(_is_plain, values)) else None
+
+
+def _globals_of(function: Callable[..., Any]) -> list[Any]:
+    """The global variables that a function names, or one inside it, but modules."""
+    around, codes = function.__globals__, [function.__code__]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [part for part in code.co_consts if inspect.iscode(part)]
+    found = [(name, around[name]) for name in sorted(names & around.keys())]
+    return [(name, value) for name, value in found if not inspect.ismodule(value)]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the value's `repr` says all of it."""
+    if isinstance(value, dict):
+        return all(_is_plain(item) for item in value.items())
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str, bytes)
 
 
 def _check_file(target: str, path: str) -> None:
@@ -143,7 +172,7 @@ def _check_file(target: str, path: str) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
-    with loader.no_bytecode():
+    with loader.no_bytecode(), aside(name):
         return importlib.import_module(name)
 
 

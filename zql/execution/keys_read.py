@@ -1,4 +1,4 @@
-"""Which keys of a record a function looks at, as far as its source shows them all."""
+"""What a function looks at, as far as its source shows it all: keys of a record, shared objects."""
 
 from __future__ import annotations
 
@@ -53,6 +53,39 @@ def keys_of_rows(function: Callable[..., Any], position: int) -> tuple[str, ...]
             return None
         keys.update(dict.fromkeys(found))
     return tuple(keys) if all(isinstance(t, ast.Name) for t in targets) else None
+
+
+def names_asked(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
+    """The shared objects that a function asks its parameter `name` for; None when any may be.
+
+    That is when each use of the parameter is `ctx.shared("name")` or another attribute.
+    """
+    definition = _definition(function)
+    if definition is None or _is_shadowed(definition, name):
+        return None
+    nodes = list(ast.walk(definition))
+    asked = [found for n in nodes if (found := _asked_of(n, name)) is not None]
+    attributes = [
+        n.attr
+        for n in nodes
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == name
+    ]
+    if len(attributes) != _uses(definition, name) or attributes.count("shared") != len(asked):
+        return None
+    return tuple(dict.fromkeys(asked))
+
+
+def _asked_of(node: ast.AST, name: str) -> str | None:
+    """The object in `name.shared("object")`; None when the node is no such call."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=found), attr="shared"),
+            args=[ast.Constant(value=str(asked))],
+            keywords=[],
+        ) if found == name:
+            return asked
+        case _:
+            return None
 
 
 def _definition(function: Callable[..., Any]) -> Definition | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from zql.errors import InternalError
+from zql.errors import InternalError, UdfError
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
 
@@ -156,14 +156,17 @@ class _Reader:
             if self.ahead == "]":
                 kind = Kind("LIST", (("", kind),))
             else:
-                kind = Kind("ARRAY", (("", kind),), (int(self.take()),))
+                kind = Kind("ARRAY", (("", kind),), (self.number(),))
             self.expect("]")
         return kind
 
     def base(self) -> Kind:
         word = self.name().upper()
-        if word in ("STRUCT", "UNION") and self.ahead == "(":
-            return Kind(word, tuple(self.inside(lambda: (self.name(), self.kind()))))
+        if word in ("STRUCT", "ROW", "UNION") and self.ahead == "(":
+            return Kind(
+                "UNION" if word == "UNION" else "STRUCT",
+                tuple(self.inside(lambda: (self.name(), self.kind()))),
+            )
         if word == "TUPLE" and self.ahead == "(":
             # Arrow and Python get a row's values under the names that DuckDB gives them.
             parts = enumerate(self.inside(self.kind), 1)
@@ -173,7 +176,7 @@ class _Reader:
             return Kind("MAP", (("key", key), ("value", value)))
         if word == "ENUM" and self.ahead == "(":
             return Kind("ENUM", labels=tuple(self.inside(self.label)))
-        numbers = tuple(self.inside(lambda: int(self.take()))) if self.ahead == "(" else ()
+        numbers = tuple(self.inside(self.number)) if self.ahead == "(" else ()
         if self.ahead.upper() in ("WITH", "WITHOUT"):
             tail = [self.take().upper(), self.take().upper(), self.take().upper()]
             word += " " + " ".join(tail) if tail[0] == "WITH" else ""
@@ -189,6 +192,12 @@ class _Reader:
         if not word or not (word[0].isalpha() or word[0] == "_"):
             raise InternalError(f"no type: {self.text}")
         return word
+
+    def number(self) -> int:
+        word = self.take()
+        if not word.isdecimal():
+            raise InternalError(f"no type: {self.text}")
+        return int(word)
 
     def label(self) -> str:
         return self.take()[1:-1].replace("''", "'")
@@ -219,7 +228,7 @@ def wire_type(kind: Kind) -> Kind:
 
 @cache
 def arrow_type(kind: Kind) -> pa.DataType:
-    """The Arrow type of a wire type. Raises `InternalError` for types that Python cannot give."""
+    """The Arrow type of a wire type. Raises `UdfError` for types that Python cannot give."""
     import pyarrow as pa
 
     match kind.name:
@@ -265,5 +274,9 @@ def _scalar_arrow_type(kind: Kind) -> pa.DataType:
         "NULL": pa.null(),
     }
     if kind.name not in scalars:
-        raise InternalError(f"a Python function cannot give values of type {kind}")
+        raise UdfError(
+            f"a Python function cannot give values of type {kind}",
+            code="R711",
+            hint="let it give VARCHAR or another type that Python has, and CAST that",
+        )
     return scalars[kind.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +15,15 @@ from types import ModuleType
 from typing import Any
 
 from zql.errors import InternalError
+from zql.execution.printed import aside
 from zql.execution.traces import SOURCE
+from zql.execution.typed_arguments import adapted
 from zql.expr.functions import PythonFunction
 
 _PREFIX = "_zql_user_"
 _SOURCE_PREFIX = "_zql_source_"
 _loaded: dict[tuple[Any, ...], Any] = {}
+_adapted: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
 
 
@@ -31,7 +35,12 @@ def load(function: PythonFunction) -> Callable[..., Any]:
     loaded = load_object(function)
     if not callable(loaded):
         raise InternalError(f"{function.name} is no function")
-    return loaded  # type: ignore[no-any-return]
+    if inspect.isclass(loaded):
+        return loaded
+    key = key_of(function)
+    if key not in _adapted:
+        _adapted[key] = adapted(loaded)
+    return _adapted[key]
 
 
 def load_object(function: PythonFunction) -> Any:
@@ -84,7 +93,7 @@ def import_file(path: str) -> ModuleType:
     module.__file__ = path
     sys.modules[name] = module  # before it runs: its dataclasses look themselves up there
     try:
-        with no_bytecode():
+        with no_bytecode(), aside(os.path.basename(path)):
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(name, None)

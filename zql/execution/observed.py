@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+from zql.execution.foreign import as_list, as_record, plain
 from zql.execution.kinds import INTEGERS, Kind
 from zql.execution.misfit import show
 
 NULL = Kind("NULL")
+EMPTY = Kind("STRUCT")
+"""The type of an empty dict, as long as no other dict came."""
+_NANOSECONDS = Kind("TIMESTAMP_NS")
 _TEXT = Kind("VARCHAR")
 _WIDTH = 38
 _ORDER = ("BIGINT", "HUGEINT", "DECIMAL", "DOUBLE")
@@ -23,6 +27,7 @@ _SCALARS: tuple[tuple[type, str], ...] = (
     (str, "VARCHAR"),
     (bytes, "BLOB"),
     (bytearray, "BLOB"),
+    (memoryview, "BLOB"),
     (dt.datetime, "TIMESTAMP"),
     (dt.date, "DATE"),
     (dt.time, "TIME"),
@@ -42,10 +47,11 @@ def kind_of_all(values: Sequence[Any]) -> Kind:
 
 def kind_of(value: Any) -> Kind:
     """The type of one value. Raises `NoType`."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
+    value = plain(value)
     if value is None:
         return NULL
+    if type(value).__name__ == "datetime64" or getattr(value, "nanosecond", None):
+        return _NANOSECONDS
     for type_, name in _SCALARS:
         if isinstance(value, type_):
             aware = isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None
@@ -71,17 +77,31 @@ def _nested(value: Any) -> Kind:
         value = value._asdict()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    elif getattr(value, "ndim", 0) >= 1 and hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return Kind("LIST", (("", kind_of_all(value)),))
+    elif not isinstance(value, Mapping):
+        value = as_record(value) or value
+    items = as_list(value)
+    if items is not None:
+        return Kind("LIST", (("", kind_of_all(items)),))
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
-            return Kind("STRUCT", tuple((key, kind_of(v)) for key, v in value.items()))
+            return _struct(value)
         return Kind(
             "MAP", (("key", kind_of_all(list(value))), ("value", kind_of_all(list(value.values()))))
         )
-    raise NoType(f"{show(value)} is of the type {type(value).__name__}, which has no SQL type")
+    why = "which has no order: sorted(..) gives it one" if isinstance(value, Set) else ""
+    why = why or "which has no SQL type"
+    raise NoType(f"{show(value)} is of the type {type(value).__name__}, {why}")
+
+
+def _struct(value: Mapping[str, Any]) -> Kind:
+    names: dict[str, str] = {}
+    for name in value:
+        if not name:
+            raise NoType(f"{show(value)} has an empty key, which is no name of a column")
+        other = names.setdefault(name.lower(), name)
+        if other != name:
+            raise NoType(f"the keys {show(other)} and {show(name)} differ in case only")
+    return Kind("STRUCT", tuple((name, kind_of(item)) for name, item in value.items()))
 
 
 def merged(a: Kind, b: Kind) -> Kind:
@@ -92,6 +112,10 @@ def merged(a: Kind, b: Kind) -> Kind:
         return b
     if a.name in _ORDER and b.name in _ORDER:
         return _merged_numbers(a, b)
+    if {a.name, b.name} == {"TIMESTAMP", _NANOSECONDS.name}:
+        return _NANOSECONDS
+    if EMPTY in (a, b) and {a.name, b.name} == {"STRUCT", "MAP"}:
+        return a if b == EMPTY else b
     if a.name != b.name:
         raise NoType(f"both {a} and {b} came")
     if a.name == "STRUCT":
@@ -116,6 +140,8 @@ def settled(kind: Kind) -> Kind:
     """The type with VARCHAR wherever only None was seen."""
     if kind == NULL:
         return _TEXT
+    if kind == EMPTY:
+        return Kind("MAP", (("key", _TEXT), ("value", _TEXT)))
     parts = tuple((name, settled(part)) for name, part in kind.parts)
     return Kind(kind.name, parts, kind.numbers, kind.labels)
 

@@ -24,15 +24,16 @@ from zql.execution.held import Attempt
 from zql.execution.kept import KeptFile, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
-from zql.execution.printing import prints_to_stderr
+from zql.execution.printed import Printer
 from zql.execution.profile import profile_of, rows_scanned
 from zql.execution.rejects import FailedGroup, Rejected, Rejections
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
-from zql.execution.shard import Shard
+from zql.execution.shard import Shard, task_name
 from zql.execution.shard_calls import ShardCaller
 from zql.execution.shared import Objects, Stored
 from zql.execution.sources import Input, Remembering, Sources, casts, registered_stream
+from zql.execution.tallies import Tallies
 from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy, PythonFunction
@@ -90,7 +91,7 @@ class Pipeline:
         self.records_in = 0
         self.bytes_spilled = 0
         self.shared: Objects = Stored({})
-        self.task = 0
+        self.scratch = ""
         self._context: Context | None = None
         self._stage = stage
         self._input = input
@@ -103,6 +104,7 @@ class Pipeline:
         self._count_input = count_input
         path = input.file.path if isinstance(input, Split) else None
         self._shard = Shard(*tasks, path)
+        self._printer = Printer(task_name(self._shard))
         self._reduced_by = ""
         # Rows are counted as they come; past a second call that count needs a column of its own.
         # Where groups are put together in the task, each row must keep its number.
@@ -114,6 +116,7 @@ class Pipeline:
         self._rejections = Rejections(self._places, self._place)
         self._reaching = _first_steps(self.steps)
         self._stack = ExitStack()
+        self._stack.callback(self._printer.flush_rest)
 
     def __enter__(self) -> Pipeline:
         return self
@@ -361,7 +364,7 @@ class Pipeline:
                 began = time.perf_counter()
                 try:
                     # What a function prints is no part of the results.
-                    with prints_to_stderr():
+                    with self._printer:
                         result = next(results, None)
                 except CallError as error:
                     last = error.row if error.last is None else error.last
@@ -391,7 +394,7 @@ class Pipeline:
         while True:
             began, waited = time.perf_counter(), caller.seconds_waited
             try:
-                with prints_to_stderr():
+                with self._printer:
                     result = next(results, None)
             except CallError as error:
                 if isinstance(caller, ShardCaller):
@@ -498,15 +501,15 @@ class Pipeline:
     def _told(self, expr: TaskContext) -> Context:
         """The context of the task: one for all functions, so that their counters add up."""
         if self._context is None:
-            path = self._input.file.path if isinstance(self._input, Split) else None
             keys = {shared.name: shared.key for shared in expr.shared}
-            self._context = Context(self.task, path, keys, self.shared)
+            self._context = Context(self._shard, keys, self.shared, self.scratch)
+            self._stack.callback(self._context.close)
         return self._context
 
     @property
-    def sums(self) -> Mapping[str, int]:
+    def tallies(self) -> Tallies:
         """The counters of the functions."""
-        return self._context.sums if self._context is not None else {}
+        return self._context.tallies if self._context is not None else {}
 
     def _as_text(self, batch: pa.RecordBatch, name: str, kind: Kind) -> pa.Array:
         """A column in its wire type, by way of DuckDB."""

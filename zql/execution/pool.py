@@ -22,6 +22,7 @@ from zql.errors import Interrupted, RunError
 from zql.execution import worker
 from zql.execution.call_timeout import DUMP, Overdue, Watch
 from zql.execution.machine import private_memory
+from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
 from zql.execution.worker import Job
@@ -69,6 +70,7 @@ class Pool:
         self._settings = settings
         self._folder = folder
         self._starter = Starter(self._start)
+        self.inbox = Inbox(folder)
         self._executor: Any = None
 
     def warm(self) -> None:
@@ -98,6 +100,8 @@ class Pool:
         for pid in pids(executor):
             _kill(pid)
         executor.shutdown(wait=True, kill_workers=True)
+        self.inbox.forward()
+        self.inbox.forget()
         worker.forget(self._folder)
 
     def close(self) -> None:
@@ -164,6 +168,7 @@ class _Run:
         self._looked = 0.0
         self._suspected = False
         self._bad_starts = 0
+        self._levels = levels()
 
     def outcomes(self) -> Iterator[Outcome]:
         self._pool.interrupted = False
@@ -178,6 +183,7 @@ class _Run:
                 self._submit()
                 self._watch_calls()
                 future = self._next()
+                self._pool.inbox.forward()
                 if future is None:
                     continue
                 error = future.exception()
@@ -202,7 +208,7 @@ class _Run:
         while queue and len(self._in_flight) < most:
             job = queue.popleft()
             try:
-                future = executor.submit(worker.work, job)
+                future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
                 queue.appendleft(job)
                 if not _is_death(error):

@@ -15,6 +15,7 @@ from zql.execution.engine import Engine, EngineError
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.printed import Printer
 from zql.execution.records import alone
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
@@ -24,6 +25,7 @@ from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
+from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.expr.sql import quote_identifier
 from zql.logical.catalog import IN_EXPRESSION, NOTHING, ProbeWay, Shared
@@ -59,6 +61,7 @@ class Probe:
         self._tolerant = tolerant
         self._shared = shared
         self._way = way
+        self._label = f"first rows, {function.name}"
 
     def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
@@ -90,8 +93,13 @@ class Probe:
                 raise explained(error, last) from None
             objects = [o for _, shared in self._shared for o in objects_of(shared)]
             objects += objects_of(self._function)
+            if any(isinstance(shared, TaskContext) for _, shared in self._shared):
+                calls = replace(calls, scratch=run.folder("scratch"))
             if pool is None:
-                seen = _observer(calls)(run.host.engine, calls, run.host.shared.here(objects))
+                given = run.host.shared.here(objects)
+                with Printer(self._label) as printer:
+                    seen = _observer(calls)(run.host.engine, calls, given)
+                printer.flush_rest()
             else:
                 calls = replace(calls, folders=run.host.shared_folders(objects))
                 seen = self._in_worker(calls, pool, native, run.plan)
@@ -146,7 +154,7 @@ class Probe:
     def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
         names = [self._function.name]
         seconds = pool.settings.probe_seconds
-        job = Job(0, _observer(calls), calls, "the first rows")
+        job = Job(0, _observer(calls), calls, self._label)
         outcomes = pool.run([job], seconds)
         try:
             outcome = next(outcomes)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from zql.execution.profile import OperatorCount
+from zql.execution.tallies import Number, Tallies, added_up
 from zql.storage.format import WrittenFile
 
 
@@ -57,14 +58,15 @@ class RunReport:
     run), `records_kept` (rows of outputs that were there already, with mode skip), `tasks`,
     `retries` (tasks begun again after a worker died), `python_calls`, and where a script has ON
     ERROR `rows_rejected` (`StepCount.rejected` has them by operator). Then there are those that
-    functions keep by their `ctx`.
+    functions keep by their `ctx`, of which `tallies` know how they add up with those of other runs.
     """
 
     outputs: tuple[WrittenFile, ...] = ()
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, Number] = field(default_factory=dict)
     stages: tuple[StageReport, ...] = ()
     elapsed: float = 0.0
     warnings: tuple[str, ...] = ()
+    tallies: Tallies = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
@@ -79,16 +81,19 @@ class RunReport:
 
 def merged(reports: Sequence[RunReport]) -> RunReport:
     """Several runs as one: outputs and warnings in order, counters and times added up."""
-    counters: dict[str, int] = {}
+    counters: dict[str, Number] = {}
+    tallies = added_up(report.tallies for report in reports)
     for report in reports:
         for name, value in report.counters.items():
-            counters[name] = counters.get(name, 0) + value
+            known = name in tallies
+            counters[name] = tallies[name].value if known else counters.get(name, 0) + value
     return RunReport(
         tuple(f for report in reports for f in report.outputs),
         counters,
         tuple(stage for report in reports for stage in report.stages),
         sum(report.elapsed for report in reports),
         tuple(w for report in reports for w in report.warnings),
+        tallies,
     )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from zql.execution import kinds
 from zql.execution.checks import EXACT, Unfit, checker
+from zql.execution.foreign import as_list, as_record, plain
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
 
@@ -49,6 +50,8 @@ def records_to_arrow(
     Keys that are `known` may be there and are passed over.
     """
     records = [_as_record(value, row) for row, value in enumerate(values)]
+    if None in records:
+        raise Misfit(records.index(None), None, "it is no record (a dict, say)")
     return _columns(records, values, list(zip(names, types, strict=True)), known)
 
 
@@ -66,7 +69,8 @@ def _scalar_array(values: Values, kind: Kind) -> pa.Array:
     checked = []
     for row, value in enumerate(values):
         try:
-            checked.append(None if value is None else check(_plain(value)))
+            own = plain(value)
+            checked.append(None if own is None else check(own))
         except Unfit as unfit:
             raise Misfit(row, value, unfit.why) from None
     try:
@@ -84,13 +88,6 @@ def _first_refused(values: Values, arrow_type: pa.DataType, error: Exception) ->
         except (pa.ArrowException, OverflowError, ValueError) as found:
             return Misfit(row, value, str(found))
     return Misfit(0, None, str(error))
-
-
-def _plain(value: Any) -> Any:
-    """A scalar of numpy or the like as Python's own; anything else as it is."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return value.item()
-    return value
 
 
 def _list_array(values: Values, kind: Kind) -> pa.Array:
@@ -180,30 +177,40 @@ def _inner(starts: list[int], build: Callable[[], pa.Array]) -> pa.Array:
         raise Misfit(row, misfit.value, f"inside: {misfit.why}") from None
 
 
-def _as_list(value: Any, row: int) -> Sequence[Any]:
-    if isinstance(value, list | tuple):
-        return value
-    if getattr(value, "ndim", 0) >= 1 and hasattr(value, "tolist"):
-        return value.tolist()  # type: ignore[no-any-return]
+def _as_list(value: Any, row: int) -> Sequence[Any] | None:
+    """The elements of a list or of what is like one; None for what libraries have for NULL."""
+    found = as_list(value)
+    if found is not None or plain(value) is None:
+        return found
+    if isinstance(value, Set):
+        raise Misfit(row, value, f"{_article(value)} has no order: sorted(..) gives it one")
     raise Misfit(row, value, f"{_article(value)} is no list")
 
 
-def _as_map(value: Any, row: int) -> Mapping[Any, Any]:
+def _as_map(value: Any, row: int) -> Mapping[Any, Any] | None:
     if not isinstance(value, Mapping):
+        if plain(value) is None:
+            return None
         raise Misfit(row, value, f"{_article(value)} is no dict")
     if None in value:
         raise Misfit(row, value, "None is no key")
     return value
 
 
-def _as_record(value: Any, row: int) -> Mapping[Any, Any]:
-    """A dict, or the fields of a dataclass or a NamedTuple, one level deep."""
+def _as_record(value: Any, row: int) -> Mapping[Any, Any] | None:
+    """A dict, or the fields of a dataclass or a NamedTuple, one level deep.
+
+    None for what libraries have for NULL, but not for None itself.
+    """
     if type(value) is dict or isinstance(value, Mapping):  # the first test is much quicker
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return value._asdict()  # type: ignore[no-any-return]
+    found = as_record(value)
+    if found is not None or (value is not None and plain(value) is None):
+        return found
     raise Misfit(row, value, f"{_article(value)} is no record (a dict, say)")
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
+    from zql.execution.tallies import Number, Tallies
     from zql.execution.task import TaskResult
     from zql.execution.writing import FileOutput, KeptOutput
     from zql.expr.expression import SharedObject
@@ -89,7 +90,7 @@ class Run:
         }
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
-        self.sums: dict[str, int] = {}
+        self.tallies: Tallies = {}
         self._stack = ExitStack()
         self._folder: str | None = None
 
@@ -245,6 +246,9 @@ class Run:
         from zql.execution.rejects import RejectWatch
         from zql.execution.report import StageReport, summed
         from zql.execution.shared import objects_of
+        from zql.execution.tallies import added_up
+        from zql.expr.expression import TaskContext
+        from zql.tree import walk
 
         began = time.perf_counter()
         shared = objects_of(stage)
@@ -253,6 +257,9 @@ class Run:
         specs = tasks.specs(
             stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
         )
+        if any(isinstance(node, TaskContext) for node in walk(stage)):
+            scratch = self.folder("scratch")
+            specs = [replace(spec, scratch=scratch) for spec in specs]
         small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
         if small and not self.plan.writes and not has_time_limit(stage):
             given = self.host.shared.here(shared)
@@ -263,9 +270,7 @@ class Run:
             done = tasks.run_in_workers(specs, self.host.pool(), watch, self.host.engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
-        for result in done:
-            for name, number in result.sums.items():
-                self.sums[name] = self.sums.get(name, 0) + number
+        self.tallies = added_up([self.tallies, *(result.tallies for result in done)])
         rows = sum(result.file.rows for result in done if result.file is not None)
         self.reports.append(
             StageReport(
@@ -322,7 +327,7 @@ class Run:
         began: float,
         outputs: Sequence[WrittenFile],
         kept: Sequence[WrittenFile],
-        counters: Mapping[str, int],
+        counters: Mapping[str, Number],
     ) -> RunReport:
         """What the run did since `began`; `kept` are outputs that were there already.
 
@@ -331,7 +336,7 @@ class Run:
         from zql.execution.report import RunReport
 
         counters = {
-            **self.sums,
+            **{name: tally.value for name, tally in self.tallies.items()},
             **counters,
             "records_in": sum(report.records_in for report in self.reports),
             "records_out": sum(file.rows for file in [*outputs, *kept]),
@@ -346,7 +351,9 @@ class Run:
             rejected = sum(s.rejected for report in self.reports for s in report.steps)
             counters["rows_rejected"] = rejected + sum(self._looked.values())
         elapsed = time.perf_counter() - began
-        return RunReport((*outputs, *kept), counters, tuple(self.reports), elapsed)
+        return RunReport(
+            (*outputs, *kept), counters, tuple(self.reports), elapsed, tallies=self.tallies
+        )
 
     def folder(self, name: str) -> str:
         """A folder inside the run's own, which is made when it is first needed."""

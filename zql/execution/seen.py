@@ -9,6 +9,7 @@ from typing import Any
 from zql.execution import loader, traces
 from zql.execution.context import Context
 from zql.execution.refused import RefusedCallError
+from zql.execution.shard import Shard
 from zql.execution.shared import Objects
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
@@ -23,9 +24,9 @@ class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
     `shared` objects are added at their places; they are loaded from the `folders` of their keys.
-    `record` has the names and types of the columns, when the first argument is a record; `types`
-    are those of all that comes from rows. `path` is the first file that is read, if there is one;
-    `search` are folders for imports of user code.
+    Scratch folders are made in `scratch`. `record` has the names and types of the columns, when the
+    first argument is a record; `types` are those of all that comes from rows. `path` is the first
+    file that is read, if there is one; `search` are folders for imports of user code.
     """
 
     function: PythonFunction
@@ -34,6 +35,7 @@ class Calls:
     tolerant: bool = False
     shared: Shared = ()
     folders: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = ""
     way: ProbeWay = IN_EXPRESSION
     record: tuple[tuple[str, str], ...] = ()
     path: str | None = None
@@ -75,8 +77,10 @@ def with_shared(
     named: dict[str, Any] = {}
     for at, shared in calls.shared:
         if isinstance(shared, TaskContext):
+            keys = {one.name: one.key for one in shared.shared}
+            part = Shard(path=calls.path)
             named[str(at)] = Context(
-                path=calls.path, keys={o.name: o.key for o in shared.shared}, objects=objects
+                part, keys, objects, calls.scratch, f"first rows, {calls.function.name}"
             )
         elif isinstance(at, int):
             arguments.insert(at, objects[shared.key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 
 
@@ -15,3 +16,9 @@ class Shard:
     index: int = 0
     total: int = 1
     path: str | None = None
+
+
+def task_name(shard: Shard) -> str:
+    """`task 3 of 16, part-00003.jsonl`: what the lines that it prints begin with."""
+    file = "" if shard.path is None else f", {posixpath.basename(shard.path)}"
+    return f"task {shard.index + 1} of {shard.total}{file}"

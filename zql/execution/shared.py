@@ -14,6 +14,7 @@ from zql.errors import UdfError
 from zql.execution import loader, traces
 from zql.execution.engine import make_folder, remove_folder
 from zql.execution.instances import OF_WORKER, Instances
+from zql.execution.printed import aside
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.tree import Node, walk
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from zql.source import Span
 
 _ALIGNED = 64
+_LARGE = 16 << 20
+"""Bytes of arrays from which on an object is let go for its mapped file."""
 _PICKLE, _BUFFERS, _FACTS = "object.pickle", "buffers", "facts.json"
 
 
@@ -59,10 +62,13 @@ class SharedObjects:
         """
         for shared in objects:
             if shared.key not in self._stored:
-                value = self._value(shared)
                 path = make_folder(folder, "shared")
                 try:
-                    store(value, path, shared.name, shared.place)
+                    large = store(self._value(shared), path, shared.name, shared.place) >= _LARGE
+                    if large and shared.key in self._made:
+                        # What was made here is held by nobody else: its arrays need not be twice
+                        # in memory, once here and once as the mapped file.
+                        self._made[shared.key] = load(path)
                 except BaseException:
                     remove_folder(path)
                     raise
@@ -97,7 +103,7 @@ class SharedObjects:
             )
         given = self.here(objects_of(factory))
         try:
-            with loader.no_bytecode():
+            with loader.no_bytecode(), aside(f"${shared.name}"):
                 make = self.instances.load(factory, given)
                 return make(*shared.args, **dict(shared.keywords))
         except KeyboardInterrupt:
@@ -117,10 +123,10 @@ def objects_of(node: Node) -> tuple[SharedObject, ...]:
     return tuple(found.values())
 
 
-def store(value: Any, folder: str, name: str, place: Span | None = None) -> None:
+def store(value: Any, folder: str, name: str, place: Span | None = None) -> int:
     """Writes an object into a folder; its buffers (of arrays) apart, where they can be mapped.
 
-    Raises `UdfError` for what cannot be pickled.
+    Gives the size of the buffers. Raises `UdfError` for what cannot be pickled.
     """
     import cloudpickle
 
@@ -149,6 +155,7 @@ def store(value: Any, folder: str, name: str, place: Span | None = None) -> None
     facts = {"sizes": sizes, "files": _user_files(), "search": loader.searched()}
     with open(os.path.join(folder, _FACTS), "w", encoding="utf-8") as file_of_facts:
         json.dump(facts, file_of_facts)
+    return sum(sizes)
 
 
 def _write_aligned(file: IO[bytes], data: memoryview) -> int:

@@ -17,9 +17,11 @@ from zql.execution import kinds
 from zql.execution.context import Context
 from zql.execution.decorator import UdfOptions, options_of
 from zql.execution.frames import array_form_of, form_of
-from zql.execution.keys_read import keys_of_record, keys_of_rows
+from zql.execution.hints import hints_of, stripped
+from zql.execution.keys_read import keys_of_record, keys_of_rows, names_asked
 from zql.execution.kinds import Kind
 from zql.execution.shard import Shard
+from zql.execution.typed_arguments import kind_of_class, names_read
 from zql.expr.functions import AggregateClass, FunctionParameter, PythonFunction
 from zql.schema import Field, Schema
 
@@ -65,6 +67,7 @@ def described(
         return _described_aggregate(function, named, options)
     hints = hints_of(_signed(function))
     parameter = _parameter if options.batch_size is None else listed_parameter
+    wanted = _names_read(function, hints)
     if isinstance(options.returns, str):
         kind: Kind | None = kinds.parse(options.returns)
         iterates = _result(hints.get("return"))[1] or inspect.isgeneratorfunction(function)
@@ -80,14 +83,18 @@ def described(
         fields=fields_of(kind),
         iterates=iterates and options.batch_size is None,
         volatile=options.volatile,
-        reads=keys_of_record(function),
-        reads_rows=(keys_of_rows(function, 0), keys_of_rows(function, 1)),
+        reads=wanted[0] or keys_of_record(function),
+        reads_rows=(
+            wanted[0] or keys_of_rows(function, 0),
+            wanted[1] or keys_of_rows(function, 1),
+        ),
         form=_form(function, hints),
         context=_takes_context(function, hints),
         batch_size=options.batch_size,
         concurrency=options.concurrency,
         timeout=options.seconds,
         is_async=is_async(function) or _awaited(hints.get("return")) is not hints.get("return"),
+        asks=names_asked(function, CONTEXT),
     )
 
 
@@ -149,7 +156,7 @@ def fields_of(kind: Kind | None) -> Schema | None:
 
 def kind_of(annotation: Any) -> Kind | None:
     """The type that an annotation means; None when it does not say (Any, Decimal, int | str)."""
-    annotation = _stripped(annotation)
+    annotation = stripped(annotation)
     try:
         if annotation in _SCALARS:
             return Kind(_SCALARS[annotation])
@@ -167,7 +174,7 @@ def kind_of(annotation: Any) -> Kind | None:
     if origin in _MAPS:
         key, value = kind_of(args[0]), kind_of(args[1])
         return Kind("MAP", (("key", key), ("value", value))) if key and value else None
-    return _record_kind(annotation)
+    return kind_of_class(annotation) or _record_kind(annotation)
 
 
 def _list_kind(element: Any) -> Kind | None:
@@ -193,52 +200,20 @@ def _record_kind(annotation: Any) -> Kind | None:
     )
     if not is_record:
         return None
-    parts = [(name, kind_of(hint)) for name, hint in hints_of(annotation).items()]
+    try:
+        parts = [(name, kind_of(hint)) for name, hint in hints_of(annotation).items()]
+    except RecursionError:  # a record that holds others of its class
+        return None
     if not parts or any(kind is None for _, kind in parts):
         return None
     return Kind("STRUCT", tuple((name, kind) for name, kind in parts if kind is not None))
-
-
-def _stripped(annotation: Any) -> Any:
-    """Without Annotated, Required, Final and their like."""
-    while typing.get_origin(annotation) in (
-        typing.Annotated,
-        typing.Required,
-        typing.NotRequired,
-        typing.Final,
-        typing.ClassVar,
-    ):
-        annotation = typing.get_args(annotation)[0]
-    return annotation
-
-
-def hints_of(target: Any) -> dict[str, Any]:
-    """Annotations with their strings evaluated; one that cannot be stays a string."""
-    try:
-        return typing.get_type_hints(target, include_extras=True)
-    except Exception:  # noqa: BLE001 - evaluating annotations runs code of the user
-        found = inspect.get_annotations(target) if _may_have_annotations(target) else {}
-        return {name: _evaluated(hint, target) for name, hint in found.items()}
-
-
-def _may_have_annotations(target: Any) -> bool:
-    return inspect.isfunction(target) or inspect.isclass(target)
-
-
-def _evaluated(hint: Any, target: Any) -> Any:
-    if not isinstance(hint, str):
-        return hint
-    try:
-        return eval(hint, getattr(target, "__globals__", {}))  # noqa: S307 - the user's own code
-    except Exception:  # noqa: BLE001
-        return hint
 
 
 def _result(annotation: Any) -> tuple[Kind | None, bool]:
     """The result's type, and whether it is an iterator."""
     if annotation in (None, type(None)) or isinstance(annotation, str):
         return None, False
-    return kind_of(annotation), typing.get_origin(_stripped(annotation)) in _ITERATORS
+    return kind_of(annotation), typing.get_origin(stripped(annotation)) in _ITERATORS
 
 
 def _parameters(
@@ -303,7 +278,7 @@ def element_of(annotation: Any) -> tuple[str, Any]:
 
     Without an annotation it is a list of anything; the form of what is no list is empty.
     """
-    annotation = _stripped(annotation)
+    annotation = stripped(annotation)
     if annotation in (*_ANYTHING, None) or annotation in _LISTS:
         return "list", inspect.Parameter.empty
     form = array_form_of(annotation)
@@ -317,8 +292,8 @@ def element_of(annotation: Any) -> tuple[str, Any]:
 
 def _awaited(annotation: Any) -> Any:
     """What an awaitable gives."""
-    origin = typing.get_origin(_stripped(annotation))
-    return typing.get_args(_stripped(annotation))[-1] if origin in _AWAITED else annotation
+    origin = typing.get_origin(stripped(annotation))
+    return typing.get_args(stripped(annotation))[-1] if origin in _AWAITED else annotation
 
 
 def _signed(function: Callable[..., Any]) -> Any:
@@ -339,8 +314,20 @@ def _form(function: Callable[..., Any], hints: dict[str, Any]) -> str:
     return "" if first is None else form_of(hints.get(first.name, first.annotation))
 
 
+def _names_read(
+    function: Callable[..., Any], hints: dict[str, Any]
+) -> tuple[tuple[str, ...] | None, ...]:
+    """The fields of the record classes that the first two parameters are annotated with."""
+    try:
+        names = list(inspect.signature(function).parameters)[:2]
+    except (ValueError, TypeError):
+        return None, None
+    found = [names_read(hints.get(name)) for name in names]
+    return (*found, None, None)[:2]
+
+
 def _takes_none(annotation: Any) -> bool:
-    annotation = _stripped(annotation)
+    annotation = stripped(annotation)
     if isinstance(annotation, str):
         return "None" in annotation or "Optional" in annotation
     if annotation in (*_ANYTHING, None, type(None)):

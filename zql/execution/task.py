@@ -29,6 +29,7 @@ from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shared import Objects, Stored
 from zql.execution.sources import Input, Remembering, casts, registered_stream
+from zql.execution.tallies import Tallies
 from zql.execution.wording import worded
 from zql.execution.writing import FileOutput, KeptOutput, write_file
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
@@ -48,8 +49,8 @@ class TaskSpec:
     `search` are folders for imports of user code, `cwd` is what paths are relative to; more than
     `limit` rows are not wanted. Rows that ON ERROR keeps, and those that wait for the end of a
     call, go into the folder `rejects`. `shared` has the folders of shared objects by key; the stage
-    has so many `tasks`. Calls that are `stuck` are not made again: they ended the workers that made
-    them.
+    has so many `tasks`, whose scratch folders are made in `scratch`. Calls that are `stuck` are not
+    made again: they ended the workers that made them.
     """
 
     id: int
@@ -65,6 +66,7 @@ class TaskSpec:
     shared: Mapping[str, str] = field(default_factory=dict)
     tasks: int = 1
     stuck: Mapping[int, frozenset[call_timeout.Span]] = field(default_factory=dict)
+    scratch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Failure:
 class TaskResult:
     """What a task did: its file, and how much went through; or why it failed.
 
-    `sums` are the counters of its functions.
+    `tallies` are the counters of its functions.
     """
 
     id: int
@@ -104,7 +106,7 @@ class TaskResult:
     seconds: float = 0.0
     bytes_spilled: int = 0
     rejected: tuple[Rejected, ...] = ()
-    sums: Mapping[str, int] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -135,7 +137,7 @@ def run_task(
             stuck=spec.stuck,
         )
         pipeline.keep_rejects(spec.rejects)
-        pipeline.task = spec.id
+        pipeline.scratch = spec.scratch
         pipeline.shared = Stored(spec.shared) if shared is None else shared
         with pipeline:
             file = _written(pipeline, spec)
@@ -148,7 +150,7 @@ def run_task(
             time.perf_counter() - began,
             pipeline.bytes_spilled,
             rejected,
-            dict(pipeline.sums),
+            dict(pipeline.tallies),
         )
     except BaseException as error:  # noqa: BLE001 - see above
         return TaskResult(spec.id, None, failure=failure(error, spec.stage, spec.input))

@@ -11,7 +11,7 @@ from typing import Any
 
 from zql.errors import UsageError
 from zql.execution.frames import form_of
-from zql.execution.signature import hints_of
+from zql.execution.hints import hints_of
 
 _STREAMS = ("IO", "BinaryIO", "BufferedReader", "BufferedIOBase", "RawIOBase")
 _KINDS: dict[Any, str] = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR"}

@@ -11,7 +11,7 @@ from zql.errors import UdfError, ZqlError
 from zql.execution import frames, traces
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
-from zql.execution.printing import prints_to_stderr
+from zql.execution.printed import Printer
 from zql.execution.results import records_to_arrow
 from zql.execution.udf import iterator_of
 
@@ -43,6 +43,7 @@ class Reading:
     def __init__(self, function: str, place: str, call: Callable[[], Any]) -> None:
         self.function = function
         self.place = place
+        self._printer = Printer(f"{function}, {place}")
         self.given = 0
         """Rows that the reader has given."""
         self._call = call
@@ -74,6 +75,8 @@ class Reading:
         room, ended = _FIRST_ROWS, False
         while not ended:
             records, table, ended = self.take(room)
+            if ended:
+                self._printer.flush_rest()
             if not names:
                 self.given += 0 if table is None else table.num_rows
                 yield []
@@ -128,11 +131,12 @@ class Reading:
     def guarded(self) -> Iterator[None]:
         """Makes `UdfError`s of the exceptions of the user's code inside."""
         try:
-            with prints_to_stderr():
+            with self._printer:
                 yield
         except (KeyboardInterrupt, GeneratorExit, ZqlError):
             raise
         except BaseException as error:  # noqa: BLE001 - user code
+            self._printer.flush_rest()
             message = f"raised {traces.told(error)}"
             raise self._error("R710", self._after(), message, None, traces.frames(error)) from None
 

@@ -11,7 +11,7 @@ from zql.execution import frames, kinds, traces
 from zql.execution.arguments import to_python
 from zql.execution.binding import CallError
 from zql.execution.misfit import Misfit
-from zql.execution.printing import prints_to_stderr
+from zql.execution.printed import aside
 from zql.execution.user_method import UserMethod
 from zql.storage import compression as packing
 from zql.storage import opening
@@ -59,7 +59,7 @@ class UserWriter:
         if "schema" in self._method.own:
             self._options["schema"] = self._schema
         try:
-            with prints_to_stderr():
+            with aside(self._name):
                 self._called(given)
         except (KeyboardInterrupt, GeneratorExit, ZqlError, CallError):
             raise

@@ -14,6 +14,7 @@ from typing import Any
 from zql.execution import call_timeout, traces
 from zql.execution.engine import Engine
 from zql.execution.instances import OF_WORKER
+from zql.execution.printouts import Levels, Outbox
 from zql.execution.settings import Settings
 from zql.storage import threads
 
@@ -56,6 +57,9 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     note(None)
     call_timeout.share(folder)
     OF_WORKER.note = _note_closing
+    with suppress(OSError):
+        os.dup2(2, 1)  # what libraries print is no part of the results either
+    _state["outbox"] = Outbox(folder)
     import pyarrow as pa
 
     skip_pandas()
@@ -80,12 +84,18 @@ def engine() -> Engine:
     return _state["engine"]  # type: ignore[no-any-return]
 
 
-def work(job: Job) -> Any:
-    """Does one job. What it was doing stands in a file when the process dies of it."""
+def work(job: Job, levels: Levels) -> Any:
+    """Does one job. What it was doing stands in a file when the process dies of it.
+
+    `levels` are those of the other process's loggers.
+    """
     note(job.id)
+    outbox: Outbox = _state["outbox"]
+    outbox.begin(job.place, levels)
     try:
         return job.function(engine(), job.argument)
     finally:
+        outbox.end()
         note(None)
 
 

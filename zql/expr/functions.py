@@ -61,7 +61,8 @@ class PythonFunction(Node):
     `reads_rows` the keys that it looks at in each record of its first and of its second parameter,
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
     table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
-    more, for what it is told of the task.
+    more, for what it is told of the task; `asks` are the shared objects that it asks for then, when
+    its source shows them all.
 
     With `batch_size` a scalar call hands over lists of at most so many values. At most
     `concurrency` calls are under way at a time in a process, and one may take `timeout` seconds.
@@ -89,6 +90,7 @@ class PythonFunction(Node):
     reads_rows: tuple[tuple[str, ...] | None, ...] = (None, None)
     form: str = ""
     context: bool = False
+    asks: tuple[str, ...] | None = None
     batch_size: int | None = None
     concurrency: int | None = None
     timeout: float | None = None

@@ -960,7 +960,10 @@ def bind_arguments(
         positional, keywords = with_defaults(function, positional, keywords, record)
     if function.context:
         values = binder.context.declarations.parameters.values()
-        objects = tuple(v for v in values if isinstance(v, ex.SharedObject))
+        asks = function.asks
+        objects = tuple(
+            v for v in values if isinstance(v, ex.SharedObject) and (asks is None or v.name in asks)
+        )
         keywords.append(("ctx", ex.TaskContext(objects)))
     return positional, tuple(keywords)
 
