@@ -325,7 +325,8 @@ def test_what_objects_print_is_no_result(place, capsys):
         session.udf(Noisy)
         session.query("SELECT Noisy(1) AS a").to_dicts()
     out, err = capsys.readouterr()
-    assert (out, err.split()) == ("", ["loading", "calling", "closing"])
+    lines = ["[Noisy] loading", "[task 1 of 1] calling", "[Noisy] closing"]
+    assert (out, err.splitlines()) == ("", lines)
 
 
 def test_which_classes_are_functions(tmp_path):
