@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from zql.execution import format_decorator
 from markdown_blocks import RUN, Page, blocks
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +41,14 @@ def test_page(page, examples, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    known = dict(format_decorator.decorated)
 
     def captured():
         out, err = capfd.readouterr()
         return out + err
 
-    assert Page(page, captured).run() > 0
+    try:
+        assert Page(page, captured).run() > 0
+    finally:
+        format_decorator.decorated.clear()  # what a page decorates is known to the whole process
+        format_decorator.decorated.update(known)

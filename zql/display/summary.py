@@ -73,7 +73,8 @@ def summary_lines(result: RunReport) -> list[str]:
     dropped = int(result.counters.get("rows_dropped", 0))
     lost = [f"dropped {count(dropped, 'row')} that no branch of SWITCH takes"] if dropped else []
     rejected = int(result.counters.get("rows_rejected", 0))
-    lost += [f"{count(rejected, 'row')} failed, and ON ERROR let them go"] if rejected else []
+    them = "it" if rejected == 1 else "them"
+    lost += [f"{count(rejected, 'row')} failed, and ON ERROR let {them} go"] if rejected else []
     if not result.outputs:
         return lost
     lines = written_lines(result.outputs, result.elapsed)
