@@ -323,13 +323,13 @@ def test_classes_that_aggregate(tmp_path):
     assert (parts.returns, parts.volatile) == ("DECIMAL(9,2)", True)
     kind = whole.aggregate
     assert (kind.parameters, kind.merges, kind.context) == ((), False, False)
-    assert kind.told_by == "the annotation of finish"
+    assert whole.told_by == "the annotation of finish"
     kind = parts.aggregate
     assert [(p.name, p.type, p.required) for p in kind.parameters] == [
         ("base", "BIGINT", True),
         ("least", "DOUBLE", False),
     ]
-    assert (kind.merges, kind.context, kind.told_by) == (True, True, "@zql.udf")
+    assert (kind.merges, kind.context, parts.told_by) == (True, True, "@zql.udf")
 
 
 def test_an_error_names_the_method_the_row_and_the_group(place):

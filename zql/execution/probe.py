@@ -26,7 +26,7 @@ from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
 from zql.execution.worker import Job
 from zql.expr.expression import TaskContext
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import FIRST_ROWS, PythonFunction
 from zql.expr.sql import quote_identifier
 from zql.logical.catalog import IN_EXPRESSION, NOTHING, ProbeWay, Shared
 from zql.logical.plan import Scan
@@ -120,7 +120,11 @@ class Probe:
             )
         kind = parse(seen.returns or "VARCHAR")
         return replace(
-            self._function, returns=str(kind), fields=fields_of(kind), iterates=seen.iterates
+            self._function,
+            returns=str(kind),
+            fields=fields_of(kind),
+            iterates=seen.iterates,
+            told_by=FIRST_ROWS,
         )
 
     def _rows(self, native: NativeStage) -> list[tuple[Any, ...]]:

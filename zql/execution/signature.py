@@ -95,6 +95,7 @@ def described(
         timeout=options.seconds,
         is_async=is_async(function) or _awaited(hints.get("return")) is not hints.get("return"),
         asks=names_asked(function, CONTEXT),
+        told_by="@zql.udf" if options.returns is not None else "its annotation",
     )
 
 
@@ -131,18 +132,19 @@ def _described_aggregate(kind: Any, named: PythonFunction, options: UdfOptions) 
         iterates=iterates,
         volatile=options.volatile,
         context=_takes_context(kind.step, hints),
-        aggregate=_aggregate_class(kind, told_by if result is not None else ""),
+        aggregate=_aggregate_class(kind),
+        told_by=told_by,
     )
 
 
-def _aggregate_class(kind: Any, told_by: str) -> AggregateClass:
+def _aggregate_class(kind: Any) -> AggregateClass:
     merges = callable(getattr(kind, "merge", None))
     made = kind.__init__
     if made is object.__init__:
-        return AggregateClass(merges=merges, told_by=told_by)
+        return AggregateClass(merges=merges)
     hints = hints_of(made)
     given = tuple(p for p in _parameters(made, hints, _parameter)[1:] if not p.variadic)
-    return AggregateClass(given, _takes_context(made, hints), merges, told_by)
+    return AggregateClass(given, _takes_context(made, hints), merges)
 
 
 def fields_of(kind: Kind | None) -> Schema | None:

@@ -250,8 +250,6 @@ def _fold_line(call: lp.Fold, aggregate: lp.PythonAggregate) -> str:
     """As it is written, and what comes out; keys are named when there are some."""
     keys = f" by {', '.join(key.name for key in call.keys)}" if call.keys else ""
     made = f"{aggregate.column.name} {aggregate.column.type}"
-    told_by = aggregate.function.aggregate.told_by if aggregate.function.aggregate else ""
-    source = f" (by {told_by})" if told_by and call.kind != "PARTIAL" else ""
     given = [expression_text(a) for a in aggregate.args]
     named = (*aggregate.keywords, *(aggregate.made_with if call.kind != "MERGE" else ()))
     given += [f"{k} => {expression_text(v)}" for k, v in _named(named)]
@@ -261,7 +259,7 @@ def _fold_line(call: lp.Fold, aggregate: lp.PythonAggregate) -> str:
         args += f" ORDER BY {_keys(aggregate.order)}" if aggregate.order else ""
     guard = f" only where {aggregate.guard.name}" if aggregate.guard is not None else ""
     home = _home(aggregate.function)
-    return f"{_FOLDED[call.kind]} {home}({args}){guard}{keys} -> {made}{source}"
+    return f"{_FOLDED[call.kind]} {home}({args}){guard}{keys} -> {made}"
 
 
 def policy_text(policy: ErrorPolicy | None) -> str:

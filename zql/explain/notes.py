@@ -24,8 +24,8 @@ from zql.tree import children, walk
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that was done or not. `kind` is pushed, stays, pruned, handed, fused, stage,
-    shared, order, off or warning; `line` is the line of the script that it is about.
+    """One thing that was done or not. `kind` is pushed, stays, pruned, handed, types, fused,
+    stage, shared, order, off or warning; `line` is the line of the script that it is about.
     """
 
     kind: str
@@ -57,6 +57,7 @@ def notes_of(
         *_stays(moved),
         *_pruned(bound, optimized),
         *_handed(optimized),
+        *_typed(optimized),
         *_fused(stages, unfused),
         *_cuts(stages),
         *_unseen_sorts(bound),
@@ -158,6 +159,26 @@ def _handed(optimized: lp.LogicalPlan) -> Iterator[Note]:
         else:
             text = f"{name} gets {names}: its source looks at nothing else of the record"
         yield Note("handed", text, node.span.line if node.span else None)
+
+
+def _typed(optimized: lp.LogicalPlan) -> Iterator[Note]:
+    """What each function takes and gives, and what says so."""
+    for node in walk(optimized):
+        match node:
+            case lp.PythonColumn():
+                gives = node.column.type
+            case lp.PythonAggregate():
+                gives = node.function.returns
+            case lp.MapRows() | lp.Reduce():
+                named = zip(node.names, node.made, strict=True)
+                gives = f"({', '.join(f'{n} {c.type}' for n, c in named)})"
+            case _:
+                continue
+        function = node.function
+        if function.told_by:
+            takes = ", ".join(f"{p.name} {p.type}".rstrip() for p in function.parameters)
+            text = f"{function.name}({takes}) gives {gives}, by {function.told_by}"
+            yield Note("types", text, node.span.line if node.span else None)
 
 
 # ---- stages -------------------------------------------------------------------------------------

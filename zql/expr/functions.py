@@ -9,6 +9,9 @@ from zql.schema import DataType, Schema
 from zql.source import Span
 from zql.tree import Node, node
 
+FIRST_ROWS = "its first results"
+"""Where the type of a result comes from, when nothing says it."""
+
 
 @node
 class FunctionParameter(Node):
@@ -39,13 +42,12 @@ class AggregateClass(Node):
     """How a Python class aggregates: an object of it is the state of a group.
 
     `parameters` are those of `__init__`, which has a `ctx` more with `context`. With `merges` two
-    states can be made one. `told_by` says where the type of the result comes from.
+    states can be made one.
     """
 
     parameters: tuple[FunctionParameter, ...] = ()
     context: bool = False
     merges: bool = False
-    told_by: str = ""
 
 
 @node
@@ -62,7 +64,7 @@ class PythonFunction(Node):
     if it goes through them. `form` is the kind of table that the first parameter is annotated with:
     table, batch, pandas or polars; empty for any other. With `context` it has a parameter `ctx`
     more, for what it is told of the task; `asks` are the shared objects that it asks for then, when
-    its source shows them all.
+    its source shows them all. `told_by` says for people where the type of the result comes from.
 
     With `batch_size` a scalar call hands over lists of at most so many values. At most
     `concurrency` calls are under way at a time in a process, and one may take `timeout` seconds.
@@ -91,6 +93,7 @@ class PythonFunction(Node):
     form: str = ""
     context: bool = False
     asks: tuple[str, ...] | None = None
+    told_by: str = ""
     batch_size: int | None = None
     concurrency: int | None = None
     timeout: float | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
-from zql.expr.functions import PythonFunction
+from zql.expr.functions import FIRST_ROWS, PythonFunction
 from zql.logical import declared
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
@@ -70,7 +70,7 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     plan = lp.MapRows(
         plan,
         op.kind,
-        function,
+        with_source(op, function),
         record,
         args,
         keywords,
@@ -216,6 +216,14 @@ def result_fields(context: Context, op: ast.MapRows | ast.Reduce, handed: Handed
             f"{function.name} does not give records", code="T318", span=op.span, hint=hint
         )
     return function.fields
+
+
+def with_source(op: ast.MapRows | ast.Reduce, function: PythonFunction) -> PythonFunction:
+    """The function, with where the types of its columns come from."""
+    if op.returns:
+        return replace(function, told_by="RETURNS")
+    known = function.fields is not None or function.returns
+    return function if known else replace(function, told_by=FIRST_ROWS)
 
 
 _OF_VALUES = ("FLATMAP", "MAP BATCHES", "MAP SHARDS")

@@ -21,6 +21,7 @@ from zql.logical.bind_function_of_rows import (
     map_many,
     python_function,
     result_fields,
+    with_source,
 )
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
@@ -310,7 +311,7 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     plan = lp.MapRows(
         plan,
         op.kind,
-        function,
+        with_source(op, function),
         record,
         args,
         keywords,

@@ -79,7 +79,7 @@ def python_aggregate(
         function = binder.probed(
             function, args, (*keywords, *made_with), call.span, _PROBED, condition
         )
-        function = replace(function, aggregate=replace(kind, told_by="its first rows"), fields=None)
+        function = replace(function, fields=None)
     elif not binder.is_type(function.returns):
         raise BindError(
             f"{function.name} is declared to return {function.returns}, which is no type",

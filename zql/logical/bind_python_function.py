@@ -162,7 +162,14 @@ def _declared(
         if p.name != known.name
     )
     rest = tuple(p for p in function.parameters if p.shard and p.name not in named)
-    return replace(function, parameters=(*parameters, *rest), declared=True, renamed=renamed)
+    told_by = "RETURNS" if statement.returns else function.told_by
+    return replace(
+        function,
+        parameters=(*parameters, *rest),
+        declared=True,
+        renamed=renamed,
+        told_by=told_by,
+    )
 
 
 def _check_order(statement: ast.CreatePythonFunction, own: Sequence[FunctionParameter]) -> None:

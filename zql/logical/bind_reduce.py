@@ -21,6 +21,7 @@ from zql.logical.bind_function_of_rows import (
     python_function,
     result_fields,
     whole_record,
+    with_source,
 )
 from zql.logical.bind_operator import sort_keys
 from zql.logical.context import Context
@@ -67,7 +68,7 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     plan = lp.Reduce(
         plan,
         "REDUCE",
-        function,
+        with_source(op, function),
         keys,
         record,
         args,
