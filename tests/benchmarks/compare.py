@@ -37,6 +37,8 @@ DATA = ROOT / "data"
 OUT = ROOT / "compare"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CALM = 0.33
+EMPTY_ROWS = 120_000
+"""How many rows more one side of `empty` and of `native` has."""
 CALM_PAIRS = 3
 
 
@@ -223,7 +225,15 @@ def comparisons() -> Sequence[Comparison]:
             "a Python function for each document, and a process pool written by hand",
             zql("w2"),
             peer("duckdb_mp", "duckdb", "w2"),
-            1.25,
+            1.1,
+            ("docs4",),
+        ),
+        Comparison(
+            "w2-daft",
+            "the same, and daft with a class in two processes and small morsels, its best mode",
+            zql("w2"),
+            peer("daft_", "daft", "w2", "udf=cls", "morsel=4096"),
+            1.0,
             ("docs4",),
         ),
         Comparison(
@@ -241,6 +251,46 @@ def comparisons() -> Sequence[Comparison]:
             peer("zephyr_", "zeph", "w2", "runner=sub"),
             1.0,
             ("docs4",),
+        ),
+        Comparison(
+            "w4-pool",
+            "a Python reducer of each host's documents, and a process pool written by hand",
+            zql("w4"),
+            peer("duckdb_mp", "duckdb", "w4"),
+            1.1,
+            ("docs8",),
+        ),
+        Comparison(
+            "w4-polars",
+            "the same, and polars",
+            zql("w4"),
+            peer("polars_", "polars", "w4"),
+            1.0,
+            ("docs8",),
+        ),
+        Comparison(
+            "w4-zephyr",
+            "the same, and marin-zephyr as it comes",
+            zql("w4"),
+            peer("zephyr_", "zeph", "w4"),
+            1 / 3,
+            ("docs8",),
+        ),
+        Comparison(
+            "empty",
+            "a function that does nothing for each of 240,000 documents, and of 120,000",
+            zql("empty8"),
+            zql("empty4"),
+            2.0,
+            ("docs8",),
+        ),
+        Comparison(
+            "native",
+            "the lengths of 240,000 documents in SQL, and of 120,000: what reading them costs",
+            zql("native8"),
+            zql("native4"),
+            2.0,
+            ("docs8",),
         ),
         Comparison(
             "groups",
@@ -297,7 +347,7 @@ def warm(folders: Sequence[str]) -> None:
 def same_output(workload: str, a: Side, b: Side) -> str:
     """Whether both outputs have the same rows; `-` where there are none to compare."""
     checker = PEERS / "verify.py"
-    if a.out is None or b.out is None or workload not in ("w1", "w2") or not checker.exists():
+    if a.out is None or b.out is None or workload not in ("w1", "w2", "w4") or not checker.exists():
         return "-"
     texts = []
     python = str(ROOT / "venv" / "duckdb" / "bin" / "python")
@@ -329,9 +379,11 @@ def measure(comparison: Comparison, runs: int, wait: float) -> str:
     a, b = (_median([pair[side] for pair in counted]) for side in (0, 1))
     ratios = sorted(x.wall / y.wall for x, y in counted)
     met = "yes" if a.wall / b.wall <= comparison.target else "NO"
+    if comparison.name in ("empty", "native"):  # what a row costs, without what a run costs
+        same = f"{(a.cpu - b.cpu) / EMPTY_ROWS * 1e6:.1f} us of CPU a row"
     return (
         f"| {comparison.name} | {a.wall:.2f} | {b.wall:.2f} | **{a.wall / b.wall:.2f}** "
-        f"({ratios[0]:.2f} to {ratios[-1]:.2f}) | {comparison.target:g} | {met} "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f}) | {comparison.target:.3g} | {met} "
         f"| {a.cpu:.1f} | {b.cpu:.1f} | {a.memory >> 20} | {b.memory >> 20} "
         f"| {a.memory / b.memory:.2f} | {same} | {len(calm)} of {runs} |"
     )
