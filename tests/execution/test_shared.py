@@ -316,3 +316,33 @@ def test_what_a_factory_made_is_mapped_here_too(words):
     assert [row["x"] for row in after] == [f"{i} False" for i in range(10)]
     assert words.read("out.jsonl") == after
     assert (words.folder / "made.log").read_text() == "x"
+
+
+def test_the_guides_example(place):
+    """The founding guide's: an object is handed over once, and a mapper asks its context for it."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers import models, pre_tokenizers, trainers
+
+    text = "ZQL runs a Python function of each record; a tokenizer is loaded once per worker. "
+    records = [{"id": i, "text": text * (1 + i % 3)} for i in range(40)]
+    place.rows("in.jsonl", records)
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False)
+    tokenizer.train_from_iterator([record["text"] for record in records], trainer)
+
+    def tokenize(record, ctx):
+        tokens = ctx.shared("tokenizer").encode(record["text"]).ids
+        ctx.counter("tokens").add(len(tokens))
+        return {"id": record["id"], "tokens": tokens}
+
+    with place.session(2) as session:
+        session.share("tokenizer", tokenizer)
+        session.udf(tokenize)
+        report = session.run(
+            "SET split_size = 2000; FROM 'in.jsonl' |> MAP tokenize |> WRITE 'out-{shard}.jsonl'"
+        )
+    written = sorted(place.read("out-*.jsonl"), key=lambda row: row["id"])
+    assert written == [{"id": r["id"], "tokens": tokenizer.encode(r["text"]).ids} for r in records]
+    assert report.counters["tokens"] == sum(len(row["tokens"]) for row in written)
+    assert len(report.outputs) > 1
