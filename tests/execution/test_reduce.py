@@ -203,3 +203,31 @@ def test_groups_are_never_torn_apart(sizes, batch_rows, file_bytes, tmp_path_fac
     assert sum(len(set(part)) for part in parts) == len(sizes)
     whole = kept.write_groups([rows], schema, folder, "", batch_rows, file_bytes)
     assert [file.rows for file in whole] == [len(group)]
+
+
+def test_values_of_all_types_are_those_that_map_hands_over(place):
+    """They come out of files that another stage left, and not from DuckDB."""
+    place.functions(
+        """
+        def of_group(key, rows):
+            for row in rows:
+                yield {"shown": repr(row)}
+        def of_row(row):
+            return {"shown": repr(row)}
+        """
+    )
+    rows = """
+        FROM range(3) AS t(i)
+        |> SELECT i, i::HUGEINT * 170141183460469231731687303715884105 AS h,
+             '00000000-0000-0000-0000-00000000000a'::UUID AS u, '0101'::BIT AS b, 'x'::BLOB AS bl,
+             'a'::ENUM('a', 'b') AS e, '{"x":1}'::JSON AS j, INTERVAL 3 DAY AS iv,
+             '12:00:00+01'::TIMETZ AS tz, '2024-01-01 00:00:00+00'::TIMESTAMPTZ AS ts,
+             '2024-01-01 00:00:00.000001'::TIMESTAMP_NS AS ns, DATE '2024-01-01' AS d,
+             1.5::DECIMAL(38, 3) AS dec, [1, NULL]::HUGEINT[] AS l, [1, 2, 3]::INTEGER[3] AS a,
+             {'a': 1::UHUGEINT, 'e': 'b'::ENUM('a', 'b')} AS s, MAP {'k': 1} AS m
+    """
+    start = f"IMPORT PYTHON 'udf.py' AS u; {rows}"
+    with place.session(1) as session:
+        mapped = session.query(f"{start} |> MAP u.of_row").to_dicts()
+        reduced = session.query(f"{start} |> REDUCE u.of_group GROUP BY i, e, h").to_dicts()
+    assert reduced == mapped

@@ -21,7 +21,7 @@ from zql.execution.engine import READERS, Engine
 from zql.execution.fold_calls import FoldCaller
 from zql.execution.group_calls import GroupCaller
 from zql.execution.held import Attempt
-from zql.execution.kept import KeptFile, rechunked
+from zql.execution.kept import KeptFile, Part, part_reader, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.places import placing
 from zql.execution.printed import Printer
@@ -47,6 +47,7 @@ from zql.logical.plan import (
     PythonOperator,
     Reduce,
     Scan,
+    StageResult,
     called_functions,
 )
 from zql.physical.exchange import exchange
@@ -177,14 +178,45 @@ class Pipeline:
         return render(step.plan, self._relations)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the first step, in pieces that are not too big for Python."""
         import pyarrow as pa
 
+        plan, count = plan_of(self.steps[0]), self.counts[0]
+        numbered = 0
+        passes_on = isinstance(plan, StageResult) and isinstance(self._input, Part)
+        for batch in self._kept() if passes_on else self._selected():
+            count.rows_out += batch.num_rows
+            for piece in self._bounded(batch):
+                if self._numbered:
+                    numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
+                    numbered += piece.num_rows
+                    piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
+                yield piece
+        count.rows_in = self.records_in
+
+    def _kept(self) -> Iterator[pa.RecordBatch]:
+        """Rows that another stage left, as they are: DuckDB would only copy them."""
+        if not isinstance(self._input, Part):
+            raise InternalError("only a part of a stage's result is passed on")
+        names = [column.name for column in plan_of(self.steps[0]).columns]
+        count = self.counts[0]
+        batches = iter(part_reader(self._input))
+        while True:
+            began = time.perf_counter()
+            batch = next(batches, None)
+            count.seconds += time.perf_counter() - began
+            if batch is None:
+                break
+            yield batch.select(names)
+        self.records_in = 0 if self._count_input else count.rows_out
+
+    def _selected(self) -> Iterator[pa.RecordBatch]:
+        """What the SELECT of the first step gives."""
         engine, sources = self.connection()
         if self._count_input:
             engine.profile()
         sql = self.first_sql(sources)
         count = self.counts[0]
-        numbered = 0
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
         plan = plan_of(self.steps[0])
@@ -200,17 +232,10 @@ class Pipeline:
             count.seconds += time.perf_counter() - began
             if batch is None:
                 break
-            count.rows_out += batch.num_rows
-            for piece in self._bounded(batch):
-                if self._numbered:
-                    numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
-                    numbered += piece.num_rows
-                    piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
-                yield piece
+            yield batch
         profile = engine.profiled() if self._count_input else {}
         self.records_in = self._rows_read(profile, sources) if self._count_input else count.rows_out
         self.bytes_spilled = profile_of(profile).bytes_spilled
-        count.rows_in = self.records_in
 
     def _rows_read(self, profile: Mapping[str, Any], sources: Sources) -> int:
         if sources.streamed is not None:
