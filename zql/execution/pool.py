@@ -309,14 +309,6 @@ def pids(executor: Any) -> list[int]:
     return list(getattr(executor, "_processes", None) or ())
 
 
-def pickled(function: Callable[..., Any]) -> bytes:
-    """A function with all that it refers to, for `pickle.loads` in another process."""
-    import cloudpickle
-
-    blob: bytes = cloudpickle.dumps(function)
-    return blob
-
-
 def _is_death(error: BaseException) -> bool:
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"BrokenProcessPool", "ShutdownExecutorError"})

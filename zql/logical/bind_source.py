@@ -317,6 +317,7 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         )
     known = [*context.frame.tables, *declarations.views, *declarations.tables]
     known += context.catalog.object_names()
+    known = [name for name in known if name != "_"]  # the last result
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',
