@@ -7,7 +7,7 @@ import types
 from collections import ChainMap
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 
 def pickled(function: Callable[..., Any]) -> bytes:
@@ -31,7 +31,7 @@ def _pickler() -> Callable[..., Any]:
         return _located, (code.co_filename, *plain[types.CodeType](code))
 
     class Pickler(CloudPickler):  # type: ignore[misc]
-        dispatch_table = ChainMap({types.CodeType: reduced}, plain)
+        dispatch_table: ClassVar = ChainMap({types.CodeType: reduced}, plain)
 
     return Pickler
 
