@@ -130,12 +130,15 @@ def unique(scope: Scope, where: str, span: Span | None) -> Scope:
         if v.name in seen:
             first, second = seen[v.name].origin, v.origin
             both = bool(first and second)
-            what = "name the columns you want" if both else "give both a name, |> AS a |> JOIN .. AS b"
+            what = (
+                "name the columns you want" if both else "give both a name, |> AS a |> JOIN .. AS b"
+            )
             raise BindError(
                 f'two columns are called "{v.name}" {where}',
                 code="N208",
                 span=span,
-                hint=f"{what}: |> SELECT {first or 'a'}.{v.name}, {second or 'b'}.{v.name} AS other, ..",
+                hint=f"{what}: |> SELECT {first or 'a'}.{v.name}, "
+                f"{second or 'b'}.{v.name} AS other, ..",
                 notes=(f"{first}.{v.name} and {second}.{v.name}",) if both else (),
             )
         seen[v.name] = v
