@@ -147,8 +147,8 @@ class Session:
         """
         from zql.execution.introspect import python_function
 
-        found = python_function(function, **options)
-        self.declarations.functions[name or found.name] = found
+        found = python_function(function, name, **options)
+        self.declarations.functions[found.name] = found
         return found
 
     def format(

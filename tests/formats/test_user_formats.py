@@ -261,6 +261,25 @@ def test_options_are_checked(fasta):
         assert rows(session, "FROM read_any('a.any', x => [1, 2])") == [{"o": "{'x': (1, 2)}"}]
 
 
+def test_options_of_the_other_methods_are_options_too(fasta):
+    class Cut:
+        def schema(self, path, *, kind: str = "BIGINT"):
+            return {"n": kind}
+
+        def splits(self, path, *, parts: int = 1):
+            return range(parts)
+
+        def read(self, path, part=None):
+            yield {"n": part}
+
+    module("a.cut", "")
+    with zql.Session() as session:
+        session.format(Cut, "cut")
+        found = rows(session, "FROM read_cut('a.cut', parts => 3, kind => 'TINYINT')")
+        assert found == [{"n": 0}, {"n": 1}, {"n": 2}]
+        assert session.query("FROM read_cut('a.cut', kind => 'TINYINT')").types == ["TINYINT"]
+
+
 def test_a_format_that_cannot_write_or_read_says_so(fasta):
     module("a.sink", "")
     with zql.Session() as session:

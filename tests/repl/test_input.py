@@ -64,6 +64,7 @@ def offers(text, names=("docs", "my table"), words=("SELECT", "SET")):
     completer = ShellCompleter(
         lambda before: words if before.endswith("|> ") else (),
         lambda: names,
+        lambda: ("half", "texts.shout", "texts.short"),
         lambda command: {".mode": ["csv", "tsv"], ".read": None}.get(command, ()),
         [".mode", ".maxrows", ".read"],
     )
@@ -80,6 +81,16 @@ def test_words_by_place_and_in_the_case_that_is_typed():
 def test_names_are_quoted_where_they_must_be():
     assert offers("FROM d") == ["FROM docs"]
     assert offers("FROM my") == ['FROM "my table"']
+
+
+def test_functions_alone_and_behind_their_module():
+    assert offers("FROM t |> SELECT ha") == ["FROM t |> SELECT half"]
+    assert offers("FROM t |> SELECT te") == ["FROM t |> SELECT texts"]
+    assert offers("FROM t |> SELECT texts.sho") == [
+        "FROM t |> SELECT texts.shout",
+        "FROM t |> SELECT texts.short",
+    ]
+    assert offers("FROM t |> SELECT docs.sho") == []
 
 
 def test_dot_commands_and_their_arguments():

@@ -209,3 +209,12 @@ def test_a_session_that_is_closed_at_once_leaves_no_folder(folder, text):
         with zql.Session(temp_dir=str(temp)) as session:
             session.check(Source("job.zql", text))
     assert list(temp.iterdir()) == []
+
+
+def test_a_function_of_the_program_fails_under_its_name_at_its_line(session):
+    session.udf(lambda n: 1 // n, "inverse")
+    with pytest.raises(UdfError, match=r"^ZQL-R710 inverse on one of the first rows") as caught:
+        session.query("FROM range(2) AS t(n) |> SELECT inverse(n) AS i")
+    assert caught.value.notes[0].endswith('in <lambda>: session.udf(lambda n: 1 // n, "inverse")')
+    assert "test_run.py" in caught.value.notes[0]
+    assert caught.value.__context__ is None

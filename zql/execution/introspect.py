@@ -92,7 +92,7 @@ def python_function(
 
 def sent(function: Any, name: str | None = None) -> PythonFunction:
     """Any object of the caller's process, pickled for workers. Raises `BindError` if that fails."""
-    from zql.execution.pool import pickled
+    from zql.execution.pickling import pickled
 
     shown = name or str(getattr(function, "__name__", type(function).__name__))
     try:

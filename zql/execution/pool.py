@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -307,14 +307,6 @@ class _Run:
 def pids(executor: Any) -> list[int]:
     """Process ids of an executor's workers."""
     return list(getattr(executor, "_processes", None) or ())
-
-
-def pickled(function: Callable[..., Any]) -> bytes:
-    """A function with all that it refers to, for `pickle.loads` in another process."""
-    import cloudpickle
-
-    blob: bytes = cloudpickle.dumps(function)
-    return blob
 
 
 def _is_death(error: BaseException) -> bool:

@@ -223,7 +223,7 @@ def check_rows(policy: ErrorPolicy, rows: int, first: str, notes: tuple[str, ...
         code="R719",
         span=policy.span,
         notes=(f"the first: {first}", *notes),
-        hint=f"raise the limit (LIMIT {max(10, most * 10)}), or leave it away; {_SEE_ALL}",
+        hint=f"raise the limit (LIMIT {max(10, most * 10)}), or leave it out; {_see_all(policy)}",
     )
 
 
@@ -241,8 +241,10 @@ def check_percent(policy: ErrorPolicy, rejected: Sequence[Rejected]) -> None:
         code="R719",
         span=policy.span,
         notes=(f"the first: {first.first}", *first.notes),
-        hint=f"raise the limit, or leave it away; {_SEE_ALL}",
+        hint=f"raise the limit, or leave it out; {_see_all(policy)}",
     )
 
 
-_SEE_ALL = "without a limit, INTO 'rejects.jsonl' shows all of them"
+def _see_all(policy: ErrorPolicy) -> str:
+    into = "INTO" if policy.facts else "INTO 'rejects.jsonl'"
+    return f"without a limit, {into} shows all of them"

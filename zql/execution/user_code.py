@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +33,14 @@ class UserCode:
     def read(self) -> UserMethod:
         """The reader. Raises `UsageError` when there is none."""
         return self._needed("read", 1, "part", "columns")
+
+    @cached_property
+    def reading_options(self) -> Mapping[str, str]:
+        """The options of all that has to do with reading. Raises `UsageError` as `read`."""
+        reader = self.read
+        others = [self.method("schema", 1), self.method("splits", 1)]
+        found = {k: v for m in others if m is not None for k, v in m.options.items()}
+        return {**found, **reader.options}
 
     @cached_property
     def write(self) -> UserMethod:

@@ -51,8 +51,8 @@ class UserFormat:
 
     @cached_property
     def read_options(self) -> Mapping[str, str]:
-        """ZQL's and the reader's. Raises `UsageError` when the format cannot read."""
-        return {**self._code.read.options, **READ_OPTIONS}
+        """ZQL's, and those of `read`, `schema`, `splits`. `UsageError` if it cannot read."""
+        return {**self._code.reading_options, **READ_OPTIONS}
 
     @cached_property
     def write_options(self) -> Mapping[str, str]:

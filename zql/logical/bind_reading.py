@@ -119,5 +119,6 @@ def not_by_rows(error: ZqlError, clause: ast.OnError) -> ZqlError:
         "ON ERROR of FROM is about JSON lines and rows of CSV: other files are damaged as wholes",
         code="P417",
         span=clause.span,
-        hint="a file that cannot be read is left out by its name",
+        hint="a file that cannot be read is left out by its name; the reader of a format of your "
+        "own may pass over what it cannot take",
     )

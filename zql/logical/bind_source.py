@@ -128,14 +128,18 @@ def unique(scope: Scope, where: str, span: Span | None) -> Scope:
     seen: dict[str, Visible] = {}
     for v in scope.visible:
         if v.name in seen:
-            first, second = (x.origin or "the input" for x in (seen[v.name], v))
+            first, second = seen[v.name].origin, v.origin
+            both = bool(first and second)
+            what = (
+                "name the columns you want" if both else "give both a name, |> AS a |> JOIN .. AS b"
+            )
             raise BindError(
                 f'two columns are called "{v.name}" {where}',
                 code="N208",
                 span=span,
-                hint=f"name the columns you want: |> SELECT {first}.{v.name}, "
-                f"{second}.{v.name} AS other, ..",
-                notes=(f"{first}.{v.name} and {second}.{v.name}",),
+                hint=f"{what}: |> SELECT {first or 'a'}.{v.name}, "
+                f"{second or 'b'}.{v.name} AS other, ..",
+                notes=(f"{first}.{v.name} and {second}.{v.name}",) if both else (),
             )
         seen[v.name] = v
     return scope
@@ -317,6 +321,7 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
         )
     known = [*context.frame.tables, *declarations.views, *declarations.tables]
     known += context.catalog.object_names()
+    known = [name for name in known if name != "_"]  # the last result
     near = nearest(item.name, known)
     raise BindError(
         f'unknown table "{item.name}"',

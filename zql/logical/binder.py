@@ -52,6 +52,7 @@ def bind(
 
     Raises `BindError`, or `ErrorList` of all that is wrong.
     """
+    plan: lp.Root | None = None
     try:
         binder = _Binder(catalog, declarations, doubts)
         plan = binder.statement(query)
@@ -60,6 +61,7 @@ def bind(
     except ZqlError as error:
         if error.code == TOO_LARGE:
             raise
+    if plan is None:  # outside of `except`, so that a program shows one error, not two
         # Once more with all the columns of the files: the error then knows what could be meant.
         binder = _Binder(catalog, declarations)
         binder.context.only_named = False

@@ -150,8 +150,11 @@ class Context:
     checks: int = 0
     policies: int = 0
     policy: ErrorPolicy | None = None
-    timeout: float | None = None
     """What ON ERROR says of the Python calls of the operator that is being bound."""
+    timeout: float | None = None
+    """What the operator's hint says of them."""
+    trying: bool = False
+    """Whether a TRY is being bound: Python calls in it may fail."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
@@ -229,6 +232,15 @@ class Context:
         finally:
             self.policy, self.timeout = before, limit
 
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """Python calls that are bound in it stand in a TRY."""
+        before, self.trying = self.trying, True
+        try:
+            yield
+        finally:
+            self.trying = before
+
     def limited(self, function: PythonFunction) -> PythonFunction:
         """A function with the time limit of the operator, which wins over its own."""
         return function if self.timeout is None else replace(function, timeout=self.timeout)
@@ -302,7 +314,7 @@ class Context:
             assigns = tuple(lp.Assign(c, c) for c in node.columns)
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
-        tolerant = self.policy is not None
+        tolerant = self.policy is not None or self.trying
         seen = rewrite_up(plan if plan.columns else _rows_alone(plan), inline)
         return self.catalog.probe(function, seen, record, keywords, tolerant, shared, way)
 

@@ -1,4 +1,4 @@
-"""What Tab offers: words of the language, tables, columns, files inside quotes, dot commands."""
+"""What Tab offers: words of the language, tables, columns, functions, files, dot commands."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from zql.display.text import safe_text
 from zql.repl.scan import place_at_end
 
 _WORD = re.compile(r"[\w$]*$")
+_MODULE = re.compile(r"[A-Za-z_]\w*\.$")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -20,18 +21,21 @@ class ShellCompleter(Completer):
     """Completes by place.
 
     `words(text)` gives the language's words that may follow a text, `names()` what is called by
-    name: tables and columns; `arguments` the choices behind each dot command.
+    name: tables and columns; `functions()` what a script declares or imports, `module.function`;
+    `arguments` the choices behind each dot command.
     """
 
     def __init__(
         self,
         words: Callable[[str], Iterable[str]],
         names: Callable[[], Iterable[str]],
+        functions: Callable[[], Iterable[str]],
         arguments: Callable[[str], Iterable[str] | None],
         commands: Iterable[str],
     ) -> None:
         self._words = words
         self._names = names
+        self._functions = functions
         self._arguments = arguments
         self._commands = tuple(commands)
 
@@ -62,7 +66,15 @@ class ShellCompleter(Completer):
     def _complete_word(self, text: str) -> Iterator[Completion]:
         match = _WORD.search(text)
         typed = match.group() if match else ""
+        functions = list(self._functions())
+        if module := _MODULE.search(text[: len(text) - len(typed)]):
+            start = module.group()
+            members = [f.removeprefix(start) for f in functions if f.startswith(start)]
+            if members:
+                yield from _matching(typed, members)
+                return
         names = [_as_written(name) for name in self._names()]
+        names += [function.partition(".")[0] for function in functions]
         words = list(self._words(text[: len(text) - len(typed)]))
         if typed and typed == typed.lower():
             words = [word.lower() for word in words]

@@ -64,7 +64,9 @@ class Shell:
         from zql.repl.prompt import open_prompt
         from zql.syntax.parser import completions, is_complete
 
-        completer = ShellCompleter(completions, self._names, self._arguments, COMMANDS)
+        completer = ShellCompleter(
+            completions, self._names, self._functions, self._arguments, COMMANDS
+        )
         prompt = open_prompt(completer, is_complete, color=self.screen.style.color)
         if self._settings.init and os.path.isfile(os.path.expanduser(self._settings.init)):
             self._attempt(lambda: self.read(self._settings.init or ""))
@@ -145,6 +147,17 @@ class Shell:
 
     def _names(self) -> list[str]:
         return [*self._columns, *self.session.tables()]
+
+    def _functions(self) -> list[str]:
+        found = self.session.declarations
+        imported = [f"{alias}.{name}" for alias, names in found.modules.items() for name in names]
+        modules = [
+            f"{alias}.{name}"
+            for alias, one in found.scripts.items()
+            for name in (*one.functions, *one.sql_functions, *one.table_functions, *one.views)
+        ]
+        own = (*found.functions, *found.sql_functions, *found.table_functions)
+        return [*own, *imported, *modules]
 
     def _arguments(self, command: str) -> list[str] | None:
         found = COMMANDS.get(SYNONYMS.get(command, command))

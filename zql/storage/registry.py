@@ -125,7 +125,8 @@ def format_of_all(files: Sequence[InputFile], own: OwnFormats = NO_OWN) -> Forma
             raise StorageError(
                 f"the name of {shown(file.path)} does not tell its format",
                 code="R726",
-                hint="say how to read it: read_json('..'), read_csv('..') or read_parquet('..')",
+                hint="say how to read it: read_json('..'), read_csv('..') or read_parquet('..'); a "
+                "format of your own is known after IMPORT PYTHON of its file",
                 notes=own.notes(),
             )
         found.setdefault(one.name, (one, file.path))
