@@ -98,7 +98,9 @@ def in_mode(context: Context, rejects: lp.Write, mode: str) -> lp.Write:
 
 
 def _has(node: object, policy: ErrorPolicy) -> bool:
-    return isinstance(node, ex.PythonCall | lp.MapRows | lp.Reduce) and node.on_error == policy
+    if not isinstance(node, ex.PythonCall | lp.MapRows | lp.Reduce):
+        return False
+    return isinstance(node.on_error, ErrorPolicy) and node.on_error.number == policy.number
 
 
 def _kept(context: Context, scope: Scope, policy: ErrorPolicy, span: Span | None) -> ErrorPolicy:
