@@ -119,6 +119,9 @@ class ExpressionBinder:
                 )
             case ex.Subquery():
                 return self.subquery(expr)
+            case ex.Try():
+                with self.context.inside_try():
+                    return self.rebuilt(expr)
             case ex.Cast(type="VARCHAR", safe=False):
                 return self.cast_to_text(expr)
             case ex.In(negated=True) | ex.Unary(op="NOT", operand=ex.In(negated=False)):

@@ -280,9 +280,10 @@ class _Binder:
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input, with its ON ERROR and `timeout`. Raises `BindError`."""
         policy = error_policy(self.context, scope, op)
+        errors = len(self.context.errors)
         with self.context.policed(policy, call_timeout(op)):
             after = self.bound(scope, op, outer)
-        if policy is not None:
+        if policy is not None and len(self.context.errors) == errors:
             check_policy(self.context, after, op, policy)
         return keep_shards(scope, after)
 
