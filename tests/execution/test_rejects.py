@@ -236,7 +236,7 @@ def test_a_type_that_no_call_tells_is_not_guessed(looked_at):
     # VARCHAR would let all the numbers go that come later.
     script = "IMPORT PYTHON 'seen.py'; FROM 'in-*.jsonl' |> EXTEND seen.early(n) AS x ON ERROR SKIP"
     with looked_at.session(1) as session:
-        with pytest.raises(zql.BindError, match="seen.early fails for all of the first rows"):
+        with pytest.raises(zql.BindError, match=r"seen\.early fails for all of the first rows"):
             session.query(script).to_dicts()
         few = script.replace("|> EXTEND", "|> LIMIT 99 |> EXTEND")
         assert session.query(few).to_dicts() == []
