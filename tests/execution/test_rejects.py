@@ -167,6 +167,46 @@ def test_many_failures_of_many_rows(place):
     assert rejected[0]["_error"] == "gave 'x', which does not fit BIGINT: it is of the type str"
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "LIMIT 120",
+        "ORDER BY n DESC |> LIMIT 120",
+        "EXTEND row_number() OVER () AS place",
+        "WHERE n IN (FROM range(0, 120) AS r(x)) |> AS t",
+        "ORDER BY n DESC |> EXTEND udf.dies(n + 4) AS same |> SELECT n",
+        "SELECT *, filename, file_row_number |> ORDER BY n DESC",
+    ],
+)
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "EXTEND udf.half(n) AS h ON ERROR NULL",
+        "WHERE udf.half(n) > 0 ON ERROR SKIP",
+        "MAP udf.halves ON ERROR SKIP",
+        "MAP BATCHES udf.batch ON ERROR SKIP",
+    ],
+)
+def test_rejects_know_their_file_wherever_their_rows_come_from_it(numbers, steps, operator):
+    more = """
+def halves(row):
+    return {"h": half(row["n"])}
+
+def batch(rows):
+    return [halves(row) for row in rows]
+"""
+    numbers.functions(FUNCTIONS + more)
+    numbers.run(
+        f"IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> {steps} |> {operator} INTO 'bad.jsonl' "
+        "|> WRITE 'out.jsonl'"
+    )
+    found = numbers.read("bad.jsonl")
+    assert len(found) >= 17
+    for row in found:
+        n = row["n"]
+        assert (row["_file"], row["_row"]) == (f"in-{n // 50 * 50:03d}.jsonl", n % 50 + 1)
+
+
 LOOKED_AT = """
 import zql
 

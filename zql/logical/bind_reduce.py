@@ -24,7 +24,6 @@ from zql.logical.bind_function_of_rows import (
 )
 from zql.logical.bind_operator import sort_keys
 from zql.logical.context import Context
-from zql.logical.file_places import with_file_places
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 from zql.tree import walk
@@ -62,10 +61,6 @@ def reduce(context: Context, scope: Scope, op: ast.Reduce, outer: tuple[Scope, .
     first = lp.Sort(lp.Limit(plan, _PROBED_ROWS), order) if order else plan
     handed = Handed(function, "REDUCE", first, record, args, keywords, keys)
     fields = result_fields(context, op, handed)
-    if policy is not None and policy.facts:
-        # Groups are put together from all files: a row must bring along where it came from.
-        plan, places = with_file_places(plan, context.names)
-        policy = replace(policy, places=places)
     if combine is not None:
         plan, keys, record = _combined(context, plan, op, (combine, told), keys, record)
     columns = tuple(context.names.column(f.name, f.type) for f in fields)

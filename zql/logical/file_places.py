@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zql.expr import expression as ex
 from zql.expr.expression import Column
 from zql.logical import plan as lp
 from zql.logical.carry_columns import carry_columns
 from zql.logical.scope import Names
-from zql.tree import Node, map_children
+from zql.tree import Node, children, map_children, walk
 
 _KINDS = (("filename", "filename", "VARCHAR"), ("row", "file_row_number", "BIGINT"))
 
@@ -30,6 +31,23 @@ def with_file_places(
     scan, columns = _placed(below, names)
     carried = carry_columns(_in_place_of(below, scan, plan), scan, columns)
     return (plan, ()) if carried is None else (carried, columns)
+
+
+def stand_in_files(plan: lp.LogicalPlan) -> bool:
+    """Whether rows reach Python as they are read: then their numbers in the file are known."""
+    while not isinstance(plan, lp.Scan):
+        if isinstance(plan, lp.Filter | lp.Project | lp.Unnest | lp.Check):
+            own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
+            if any(_sees_others(n) for c in own for n in walk(c)):
+                return False
+        elif not isinstance(plan, lp.MapRows) or plan.is_of_many:
+            return False
+        plan = plan.input
+    return True
+
+
+def _sees_others(node: Node) -> bool:
+    return isinstance(node, ex.Subquery) or (isinstance(node, ex.Call) and node.window is not None)
 
 
 def _placed(scan: lp.Scan, names: Names) -> tuple[lp.Scan, tuple[Column, ...]]:
