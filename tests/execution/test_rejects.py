@@ -165,3 +165,132 @@ def test_many_failures_of_many_rows(place):
     rejected = place.read("bad.jsonl")
     assert [r["_row"] for r in rejected] == [n + 1 for n in range(1, 20_000, 2)]
     assert rejected[0]["_error"] == "gave 'x', which does not fit BIGINT: it is of the type str"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "LIMIT 120",
+        "ORDER BY n DESC |> LIMIT 120",
+        "EXTEND row_number() OVER () AS place",
+        "WHERE n IN (FROM range(0, 120) AS r(x)) |> AS t",
+        "ORDER BY n DESC |> EXTEND udf.dies(n + 4) AS same |> SELECT n",
+        "SELECT *, filename, file_row_number |> ORDER BY n DESC",
+    ],
+)
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "EXTEND udf.half(n) AS h ON ERROR NULL",
+        "WHERE udf.half(n) > 0 ON ERROR SKIP",
+        "MAP udf.halves ON ERROR SKIP",
+        "MAP BATCHES udf.batch ON ERROR SKIP",
+    ],
+)
+def test_rejects_know_their_file_wherever_their_rows_come_from_it(numbers, steps, operator):
+    more = """
+def halves(row):
+    return {"h": half(row["n"])}
+
+def batch(rows):
+    return [halves(row) for row in rows]
+"""
+    numbers.functions(FUNCTIONS + more)
+    numbers.run(
+        f"IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' |> {steps} |> {operator} INTO 'bad.jsonl' "
+        "|> WRITE 'out.jsonl'"
+    )
+    found = numbers.read("bad.jsonl")
+    assert len(found) >= 17
+    for row in found:
+        n = row["n"]
+        assert (row["_file"], row["_row"]) == (f"in-{n // 50 * 50:03d}.jsonl", n % 50 + 1)
+
+
+LOOKED_AT = """
+import zql
+
+def bad(n):
+    if n % 7 == 3:
+        raise ValueError(n)
+    return n
+
+def scalar(n):
+    return bad(n) / 2
+
+@zql.udf(batch_size=1000)
+def lists(numbers):
+    return [bad(n) / 2 for n in numbers]
+
+def record(row):
+    return {"n": row["n"], "x": bad(row["n"]) / 2}
+
+def batch(rows):
+    return [record(row) for row in rows]
+
+def table(rows: "pa.Table"):
+    for n in rows["n"].to_pylist():
+        bad(n)
+    return rows
+
+def group(key, rows):
+    return {"x": sum(bad(row["n"]) for row in rows) / 2}
+
+def early(n):
+    if n < 120:
+        raise ValueError(n)
+    return n
+"""
+GOOD = [n for n in range(150) if n % 7 != 3]
+
+
+@pytest.fixture
+def looked_at(numbers):
+    numbers.functions("import pyarrow as pa\n" + LOOKED_AT, "seen.py")
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows"),
+    [
+        ("EXTEND seen.scalar(n) AS x ON ERROR SKIP", len(GOOD)),
+        ("EXTEND seen.lists(n) AS x ON ERROR SKIP", len(GOOD)),
+        ("EXTEND TRY(seen.scalar(n)) AS x |> WHERE x IS NOT NULL", len(GOOD)),
+        ("EXTEND TRY(seen.lists(n)) AS x |> WHERE x IS NOT NULL", len(GOOD)),
+        ("MAP seen.record ON ERROR SKIP", len(GOOD)),
+        ("MAP BATCHES seen.batch ON ERROR SKIP", len(GOOD)),
+        ("MAP BATCHES seen.table ON ERROR SKIP |> SELECT n / 2 AS x", len(GOOD)),
+        ("REDUCE seen.group GROUP BY n % 7 AS key ON ERROR SKIP", 6),
+    ],
+)
+def test_a_failure_in_the_first_rows_does_not_hide_the_type(looked_at, steps, rows):
+    with looked_at.session(1) as session:
+        result = session.query(
+            f"IMPORT PYTHON 'seen.py'; FROM 'in-*.jsonl' |> {steps} "
+            "|> AGGREGATE count(*) AS rows, sum(x) AS x"
+        ).to_dicts()
+    assert result == [{"rows": rows, "x": sum(GOOD) / 2}]
+
+
+def test_a_type_that_no_call_tells_is_not_guessed(looked_at):
+    # VARCHAR would let all the numbers go that come later.
+    script = "IMPORT PYTHON 'seen.py'; FROM 'in-*.jsonl' |> EXTEND seen.early(n) AS x ON ERROR SKIP"
+    with looked_at.session(1) as session:
+        with pytest.raises(zql.BindError, match=r"seen\.early fails for all of the first rows"):
+            session.query(script).to_dicts()
+        few = script.replace("|> EXTEND", "|> LIMIT 99 |> EXTEND")
+        assert session.query(few).to_dicts() == []
+
+
+def test_row_numbers_are_those_of_the_file(numbers):
+    with numbers.session(2) as session:
+        session.settings = replace(session.settings, split_size=100)
+        report = session.run(
+            "IMPORT PYTHON 'udf.py'; FROM 'in-*.jsonl' "
+            "|> EXTEND udf.dies(n + 4) - 4 AS same, file_row_number AS row |> WHERE same = n "
+            "|> SELECT n, row |> WRITE 'out.jsonl'"
+        )
+    assert report.counters["tasks"] > 6
+    assert [(r["n"], r["row"]) for r in numbers.read("out.jsonl")] == [
+        (n, n % 50) for n in range(150)
+    ]

@@ -39,6 +39,12 @@ def group(key, rows):
     if key == 2:
         yield {"key": key, "total": "no number"}
 
+def same(row):
+    return {"n": row["n"]}
+
+def next(n: int) -> int:
+    return n + 1
+
 def shard(rows):
     for row in rows:
         if row["n"] == 60:
@@ -130,6 +136,9 @@ def test_a_group_that_fails_gives_nothing(numbers, workers, batch_bytes):
     assert [row["n"] for row in found] == [*range(2, ROWS, 5)]  # 77 is one of these
     assert {row["_error"] for row in found} == {"ValueError: 77 came"}
     assert {row["_operator"] for row in found} == {"REDUCE udf.group"}
+    assert [(row["_file"], row["_row"]) for row in found] == [
+        (f"in-{n // 50 * 50:03d}.jsonl", n % 50 + 1) for n in range(2, ROWS, 5)
+    ]
     out = numbers.read("out/*.jsonl")
     assert [row["key"] for row in out] == [key for key in (0, 1, 3, 4) for _ in range(ROWS // 5)]
     assert out[-1]["total"] == sum(range(4, ROWS, 5))
@@ -137,6 +146,28 @@ def test_a_group_that_fails_gives_nothing(numbers, workers, batch_bytes):
     (step,) = (s for stage in report.stages for s in stage.steps if s.rejected)
     assert (step.operator, step.rejected) == ("REDUCE udf.group", ROWS // 5)
     assert numbers.names("tmp") == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_of_groups_know_their_files(numbers, workers):
+    steps = "|> WHERE n > 13 |> MAP udf.same |> EXTEND udf.next(n) AS m |> ORDER BY m DESC |> AS t"
+    text = GROUPS.replace("FROM 'in-*.jsonl'", f"FROM 'in-*.jsonl' {steps}")
+    with numbers.session(workers) as session:
+        session.settings = replace(session.settings, split_size=200)
+        session.run(text)
+    found = numbers.read("rejects/*.jsonl")
+    assert sorted(row["n"] for row in found) == [*range(17, ROWS, 5)]
+    for row in found:
+        n = row["n"]
+        assert (row["_file"], row["_row"]) == (f"in-{n // 50 * 50:03d}.jsonl", n % 50 + 1)
+
+
+def test_rows_of_groups_that_are_of_no_one_file(numbers):
+    steps = "|> AGGREGATE count(*) AS c GROUP BY n |> WHERE c > 0"
+    numbers.run(GROUPS.replace("FROM 'in-*.jsonl'", f"FROM 'in-*.jsonl' {steps}"))
+    found = numbers.read("rejects/*.jsonl")
+    assert len(found) == ROWS // 5
+    assert {(row["_file"], row["_row"]) for row in found} == {(None, None)}
 
 
 def test_a_group_that_gives_what_does_not_fit(numbers):

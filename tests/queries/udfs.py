@@ -65,6 +65,11 @@ def greet(row: dict) -> dict[str, str]:
     return {"greeting": f"hello {row['name']}"}
 
 
+def greetings(row: dict) -> Iterator[dict[str, str]]:
+    yield greet(row)
+    yield {"greeting": f"{greet(row)['greeting']} again"}
+
+
 class Named(TypedDict):
     id: int
     name: str

@@ -96,7 +96,7 @@ class Attempt:
         """Notes rows on their way into the function."""
         self.rows += batch.num_rows
         if self._policy.facts:
-            wanted = [column.name for _, column in self._policy.record]
+            wanted = [column.name for column in self._policy.kept]
             self._taken.add(batch.select([*wanted, ORDINAL]))
 
     def results(

@@ -19,7 +19,15 @@ from zql.execution.printed import Printer
 from zql.execution.records import alone
 from zql.execution.results import to_arrow
 from zql.execution.run import Run
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, loaded, with_shared
+from zql.execution.seen import (
+    MOST_ELEMENTS,
+    Calls,
+    Seen,
+    failed_call,
+    lets_go,
+    loaded,
+    with_shared,
+)
 from zql.execution.shared import Objects, Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
     from zql.execution.pool import Pool
 
 _MOST_NAMES = 3
+PROBED_ROWS = 100
+"""So many rows of the input are looked at, at most."""
 
 
 class Probe:
@@ -104,14 +114,9 @@ class Probe:
                 calls = replace(calls, folders=run.host.shared_folders(objects))
                 seen = self._in_worker(calls, pool, native, run.plan)
             if seen.code:
-                place = seen.place
-                if "{}" in place:
-                    found = _place(native, run.plan, seen.row, seen.last)
-                    place = place.replace("{}", found)
-                where = "" if seen.code == "R713" else f" on {place}"  # there was no call yet
-                name = f"{self._function.name}.{seen.method}".rstrip(".")
-                message = f"{name}{where} {seen.message}"
-                raise UdfError(message, code=seen.code, notes=seen.notes)
+                raise UdfError(self._told(seen, native, run.plan), code=seen.code, notes=seen.notes)
+            if not seen.returns and seen.let_go is not None:
+                self._check_seen(seen.let_go, len(calls.rows), native, run.plan)
         if not seen.returns and self._record:
             raise BindError(
                 f"there is no row to see what columns {self._function.name} gives",
@@ -125,6 +130,33 @@ class Probe:
             fields=fields_of(kind),
             iterates=seen.iterates,
             told_by=FIRST_ROWS,
+        )
+
+    def _told(self, failed: Seen, native: NativeStage, plan: PhysicalPlan) -> str:
+        """A failure with its place."""
+        place = failed.place
+        if "{}" in place:
+            place = place.replace("{}", _place(native, plan, failed.row, failed.last))
+        where = "" if failed.code == "R713" else f" on {place}"  # there was no call yet
+        name = f"{self._function.name}.{failed.method}".rstrip(".")
+        return f"{name}{where} {failed.message}"
+
+    def _check_seen(self, failed: Seen, rows: int, native: NativeStage, plan: PhysicalPlan) -> None:
+        """Raises `BindError` when all calls fail and a later one may give what is not known.
+
+        With a type that is only guessed, ON ERROR would let all rows go whose calls do not fail.
+        """
+        way = self._way.kind
+        if not way and rows < PROBED_ROWS:
+            return  # these are all the rows
+        name = self._function.name
+        hint = "annotate its result, or write @zql.udf(returns='..') on it"
+        raise BindError(
+            f"{name} fails for all of the first rows, so that nobody can see "
+            + ("what columns it gives" if way else "the type of its result"),
+            code="T321",
+            notes=(f"the first: {self._told(failed, native, plan)}", *failed.notes),
+            hint="write RETURNS (name TYPE, ..) behind it" if way else hint,
         )
 
     def _rows(self, native: NativeStage) -> list[tuple[Any, ...]]:
@@ -203,6 +235,7 @@ def observe(_engine: Engine, calls: Calls, objects: Objects | None = None) -> Se
     except BaseException as error:  # noqa: BLE001 - user code
         return failed_call(0, error, "R713", load_verb(function))
     kind, iterates = NULL, False
+    let_go: Seen | None = None
     values: list[Any] = []
     for row, given in enumerate(calls.rows):
         worker.note_detail(row)
@@ -219,16 +252,18 @@ def observe(_engine: Engine, calls: Calls, objects: Objects | None = None) -> Se
             if isinstance(value, Iterator):
                 iterates, value = True, list(islice(value, MOST_ELEMENTS))
         except BaseException as error:  # noqa: BLE001 - user code
-            if calls.tolerant and isinstance(error, Exception):
-                continue
-            return failed_call(row, error, "R710", "raised")
+            failure = failed_call(row, error, "R710", "raised")
+            if not lets_go(calls, error):
+                return failure
+            let_go = let_go or failure
+            continue
         try:
             kind = merged(kind, kind_of(value))
         except NoType as error:
             return Seen(row=row, code="R711", message=f"has no one type for its results: {error}")
         values.append(value)
     if not values:
-        return Seen(iterates=iterates)
+        return Seen(iterates=iterates, let_go=let_go)
     kind = settled(kind)
     try:
         to_arrow(values, kind)

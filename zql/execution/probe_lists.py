@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.records import alone
 from zql.execution.results import to_arrow
-from zql.execution.seen import Calls, Seen, failed_call, with_shared
+from zql.execution.seen import Calls, Seen, failed_call, lets_go, with_shared
 from zql.execution.shared import Stored
 from zql.expr.functions import FunctionParameter
 
@@ -28,14 +29,16 @@ def observe_lists(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | No
         return failed_call(0, error, "R713", "cannot be loaded:")
     parameters = _parameters(calls)
     kind, values = NULL, []
-    for first, last, rows in _batches(calls, parameters):
+    let_go: Seen | None = None
+    todo = deque(_batches(calls, parameters))
+    while todo:
+        first, last, rows = todo.popleft()
         worker.note_detail(first)
         try:
+            by_column = zip(*(row for _, row in rows), strict=True)
             columns = tuple(
                 column_of(column, "list" if p is None else p.form, kinds.parse(type_))
-                for column, p, type_ in zip(
-                    zip(*rows, strict=True), parameters, calls.types, strict=False
-                )
+                for column, p, type_ in zip(by_column, parameters, calls.types, strict=False)
             )
             given, extra = with_shared(calls, columns, objects or Stored(calls.folders))
         except UdfError as error:
@@ -45,9 +48,13 @@ def observe_lists(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | No
         try:
             found = listed(call(*given[:count], **named), len(rows))
         except BaseException as error:  # noqa: BLE001 - user code
-            if calls.tolerant and isinstance(error, Exception):
-                continue
-            return replace(failed_call(first, error, "R710", "raised"), last=last)
+            failure = replace(failed_call(first, error, "R710", "raised"), last=last)
+            if not lets_go(calls, error):
+                return failure
+            let_go = let_go or failure
+            if len(rows) > 1 and not function.volatile:  # as the run will do it
+                todo.extendleft((at, at, [(at, row)]) for at, row in reversed(rows))
+            continue
         try:
             for value in found:
                 kind = merged(kind, kind_of(value))
@@ -55,7 +62,7 @@ def observe_lists(_engine: Engine, calls: Calls, objects: Mapping[str, Any] | No
             return Seen(row=first, code="R711", message=f"has no one type for its results: {error}")
         values += found
     if not values:
-        return Seen()
+        return Seen(let_go=let_go)
     kind = settled(kind)
     try:
         to_arrow(values, kind)
@@ -79,7 +86,7 @@ def _parameters(calls: Calls) -> list[FunctionParameter | None]:
 
 def _batches(
     calls: Calls, parameters: Sequence[FunctionParameter | None]
-) -> Iterator[tuple[int, int, list[tuple[Any, ...]]]]:
+) -> Iterator[tuple[int, int, list[tuple[int, tuple[Any, ...]]]]]:
     """Where the first and the last row are of each call, and its rows: `batch_size` at most."""
     strict = [p is not None and not p.passes_null for p in parameters]
     due = [
@@ -90,4 +97,4 @@ def _batches(
     size = calls.function.batch_size or 1
     for start in range(0, len(due), size):
         some = due[start : start + size]
-        yield some[0][0], some[-1][0], [row for _, row in some]
+        yield some[0][0], some[-1][0], some

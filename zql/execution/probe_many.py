@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,15 @@ from zql.execution.misfit import Misfit, show
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.records import alone, items_of
 from zql.execution.results import to_arrow
-from zql.execution.seen import MOST_ELEMENTS, Calls, Seen, failed_call, loaded, with_shared
+from zql.execution.seen import (
+    MOST_ELEMENTS,
+    Calls,
+    Seen,
+    failed_call,
+    lets_go,
+    loaded,
+    with_shared,
+)
 from zql.execution.shard import Shard
 from zql.execution.shard_calls import Rows
 from zql.execution.shared import Objects, Stored
@@ -30,13 +39,17 @@ _TABLE = "zql_probe"
 
 @dataclass(slots=True)
 class _Call:
-    """One call of rows from `first` to `last`; `rows` are those that it takes one by one."""
+    """One call of rows from `first` to `last`; `rows` are those that it takes one by one.
+
+    A batch whose call fails is handed over `one_by_one`, as the run will do it.
+    """
 
     arguments: tuple[Any, ...]
     first: int
     last: int
     place: str = "{}"
     rows: Rows | None = None
+    one_by_one: Sequence[_Call] = ()
 
     def seen(self, found: Seen) -> Seen:
         """A failure with its place."""
@@ -63,17 +76,24 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
     except Misfit as misfit:
         message = f"cannot be handed {show(misfit.value)}: {misfit.why}"
         return Seen(code="R712", row=misfit.row, message=message)
-    for call in made:
+    let_go: Seen | None = None
+    todo = deque(made)
+    while todo:
+        call = todo.popleft()
         worker.note_detail(call.first)
         try:
             found = make(*call.arguments, **_named(calls), **shared)
             table = frames.table_of(found)
             if table is None:
                 items = _items(calls, found)
-        except CallError as error:
-            return call.seen(Seen(code=error.code, message=error.message, notes=error.notes))
         except BaseException as error:  # noqa: BLE001 - user code
-            return call.seen(failed_call(0, error, "R710", "raised"))
+            failure = call.seen(_failed(error))
+            if not lets_go(calls, error):
+                return failure
+            let_go = let_go or failure
+            if not calls.function.volatile:
+                todo.extendleft(reversed(call.one_by_one))
+            continue
         try:
             if table is not None:
                 kind = merged(kind, _kind_of_table(engine, table))
@@ -84,7 +104,14 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
             message = f"has no one type for its results: {error}"
             return call.seen(Seen(code="R711", message=message))
         values += items
-    return _seen(kind, values)
+    seen = _seen(kind, values)
+    return seen if seen.returns or seen.code else replace(seen, let_go=let_go)
+
+
+def _failed(error: BaseException) -> Seen:
+    if isinstance(error, CallError):
+        return Seen(code=error.code, message=error.message, notes=error.notes)
+    return failed_call(0, error, "R710", "raised")
 
 
 def _seen(kind: Kind, values: list[Any]) -> Seen:
@@ -127,10 +154,15 @@ def _calls(calls: Calls) -> Iterator[_Call]:
     elif way.kind == "MAP SHARDS":
         rows = Rows(iter([items]))
         yield _Call((iter(rows),), 0, last, rows=rows)
-    elif calls.function.form and calls.record:
-        yield _Call((frames.handed(_batch(calls, items), calls.function.form),), 0, last)
     else:
-        yield _Call((items,), 0, last)
+        alone = [_batch_call(calls, [item], at) for at, item in enumerate(items)]
+        yield replace(_batch_call(calls, items, 0), one_by_one=alone if last else ())
+
+
+def _batch_call(calls: Calls, items: list[Any], first: int) -> _Call:
+    form = calls.function.form
+    given = frames.handed(_batch(calls, items), form) if form and calls.record else items
+    return _Call((given,), first, first + len(items) - 1)
 
 
 def _groups(items: list[Any], keys: list[tuple[Any, ...]]) -> Iterator[_Call]:

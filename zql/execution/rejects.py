@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from zql.errors import UdfError
 from zql.execution.binding import CallError
 from zql.execution.kept import KeptFile, KeptWriter
+from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy
+from zql.storage.files import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +72,7 @@ class Rejections:
         self._place = place
         self._found: dict[int, Rejected] = {}
         self._writers: dict[int, KeptWriter] = {}
+        self._placed: set[int] = set()
 
     def reached(self, policies: Sequence[ErrorPolicy], rows: int) -> None:
         """Rows have come to the first call of these policies."""
@@ -150,6 +153,9 @@ class Rejections:
             file: pa.nulls(len(errors), pa.string()),
             row: numbers.cast(pa.int64()),
         }
+        if policy.places:
+            self._placed.add(policy.number)
+            columns[file], columns[row] = _told(batch, policy.places)
         for name, column in columns.items():
             record = record.append_column(name, column)
         if policy.number not in self._writers:
@@ -162,6 +168,8 @@ class Rejections:
         import pyarrow as pa
 
         kept = self._writers.pop(number).close()
+        if number in self._placed:
+            return kept
         path = f"{kept.path}.placed"
         with pa.memory_map(kept.path) as source:
             rows = pa.ipc.open_file(source).read_all()
@@ -176,6 +184,16 @@ class Rejections:
             done = writer.close()
         os.unlink(kept.path)
         return done
+
+
+def _told(batch: pa.RecordBatch, places: Sequence[Column]) -> tuple[pa.Array, pa.Array]:
+    """The files of rows, and their numbers there (from 1), as their own columns tell them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files, rows = (batch.column(column.name) for column in places)
+    names = [None if name is None else shown(name) for name in files.to_pylist()]
+    return pa.array(names, pa.string()), pc.add(rows.cast(pa.int64()), 1)
 
 
 class RejectWatch:

@@ -47,8 +47,9 @@ class Calls:
 class Seen:
     """What calls gave: a type (empty when there was no row), or why the one of `row` failed.
 
-    A call of many rows is one of those from `row` to `last`; `place` is put for the rows' own place
-    when it has `{}` in it. Of a class it was this `method`.
+    `let_go` is the first failure that ON ERROR or TRY lets go. A call of many rows is one of those
+    from `row` to `last`; `place` is put for the rows' own place when it has `{}` in it. Of a class
+    it was this `method`.
     """
 
     returns: str = ""
@@ -60,6 +61,7 @@ class Seen:
     code: str = ""
     message: str = ""
     notes: tuple[str, ...] = ()
+    let_go: Seen | None = None
 
 
 def loaded(calls: Calls, objects: Objects) -> Callable[..., Any]:
@@ -87,6 +89,11 @@ def with_shared(
         else:
             named[at] = objects[shared.key]
     return tuple(arguments), named
+
+
+def lets_go(calls: Calls, error: BaseException) -> bool:
+    """Whether a call that fails just tells nothing."""
+    return calls.tolerant and isinstance(error, Exception)
 
 
 def failed_call(row: int, error: BaseException, code: str, verb: str) -> Seen:

@@ -110,6 +110,7 @@ class Sources:
     def _scan(self, scan: Scan, split: Split | None, number_rows: bool) -> str:
         format_ = format_of(scan.format, scan.own)
         options = dict(scan.options)
+        number_rows = number_rows or any(c.kind == "row" for c in scan.columns_read)
         files = [split.file] if split else scan.files
         add_filesystems(self._engine, [f.path for f in files], self._storage_options)
         source = self._stack.enter_context(

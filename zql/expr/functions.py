@@ -134,7 +134,8 @@ class ErrorPolicy(Node):
     `operator` is its word. With SKIP the row goes, with NULL it gets NULLs. More than `most_rows`
     such rows, or more than `most_percent` of those that came, stop the run. When `facts` are there
     such rows are kept: the columns of `record` (users' names and columns) and the facts, which are
-    the error, the operator, the file and the row in it.
+    the error, the operator, the file and the row in it. Rows that do not stand in their file any
+    more have that file and their number (from 0) in the columns `places`.
     """
 
     number: int
@@ -144,7 +145,13 @@ class ErrorPolicy(Node):
     most_percent: float | None = None
     record: tuple[tuple[str, Column], ...] = ()
     facts: tuple[Column, ...] = ()
+    places: tuple[Column, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kept(self) -> tuple[Column, ...]:
+        """The columns of the input that rejects are made of."""
+        return tuple(dict.fromkeys((*(column for _, column in self.record), *self.places)))
 
     @property
     def limited(self) -> bool:

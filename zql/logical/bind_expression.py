@@ -120,7 +120,7 @@ class ExpressionBinder:
             case ex.Subquery():
                 return self.subquery(expr)
             case ex.Try():
-                with self.context.tried():
+                with self.context.inside_try():
                     return self.rebuilt(expr)
             case ex.Cast(type="VARCHAR", safe=False):
                 return self.cast_to_text(expr)

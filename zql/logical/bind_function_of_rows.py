@@ -6,6 +6,7 @@ value for all of them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from zql.errors import BindError
@@ -199,8 +200,10 @@ def result_fields(context: Context, op: ast.MapRows | ast.Reduce, handed: Handed
             span=op.span,
             hint=f"write |> FLATMAP {'.'.join(op.function)}",
         )
-    if function.fields is None and not function.returns:
-        probed = _probed(context, op, handed)
+    if function.fields is None and (not function.returns or _gives_dicts(function.returns)):
+        # dict[str, int] does not say which keys there are.
+        untold = replace(function, returns="")
+        probed = _probed(context, op, replace(handed, function=untold))
         if probed is None:
             return Schema((Field("value", UNKNOWN),))
         function = probed
@@ -224,6 +227,11 @@ def with_source(op: ast.MapRows | ast.Reduce, function: PythonFunction) -> Pytho
         return replace(function, told_by="RETURNS")
     known = function.fields is not None or function.returns
     return function if known else replace(function, told_by=FIRST_ROWS)
+
+
+def _gives_dicts(returns: str) -> bool:
+    """Whether it is the type of a dict, or of several: here that is a record."""
+    return re.fullmatch(r"MAP\(.*\)(\[\])?", returns) is not None
 
 
 _OF_VALUES = ("FLATMAP", "MAP BATCHES", "MAP SHARDS")

@@ -12,6 +12,7 @@ from zql.logical.bind_operator import check_inputs, write
 from zql.logical.bind_source import unique
 from zql.logical.context import Context
 from zql.logical.error_policies import FACTS, FACTS_OF_LINES, check_fail, new_policy
+from zql.logical.file_places import stand_in_files, with_file_places
 from zql.logical.scope import Scope, Visible
 from zql.source import Span
 from zql.syntax import ast
@@ -45,6 +46,14 @@ def error_policy(context: Context, scope: Scope, op: ast.Operator) -> ErrorPolic
     if word in _WHOLE_ROW:
         policy = replace(policy, action="SKIP")
     return policy if clause.into is None else _kept(context, scope, policy, clause.span)
+
+
+def bring_places(context: Context, scope: Scope, policy: ErrorPolicy) -> tuple[Scope, ErrorPolicy]:
+    """Where rejects are kept, rows that leave their file's order bring file and number along."""
+    if not policy.facts or (policy.operator != "REDUCE" and stand_in_files(scope.plan)):
+        return scope, policy
+    plan, places = with_file_places(scope.plan, context.names)
+    return replace(scope, plan=plan), replace(policy, places=places)
 
 
 def check_policy(context: Context, after: Scope, op: ast.Operator, policy: ErrorPolicy) -> None:

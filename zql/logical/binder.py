@@ -22,7 +22,7 @@ from zql.logical.bind_hints import call_timeout, check_hints
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
-from zql.logical.bind_policy import add_readings, check_policy, error_policy, in_mode
+from zql.logical.bind_policy import add_readings, bring_places, check_policy, error_policy, in_mode
 from zql.logical.bind_python_function import bind_python_function
 from zql.logical.bind_recursion import recursive_union
 from zql.logical.bind_reduce import reduce
@@ -282,9 +282,12 @@ class _Binder:
     def operator(self, scope: Scope, op: ast.Operator, outer: tuple[Scope, ...]) -> Scope:
         """One operator over its input, with its ON ERROR and `timeout`. Raises `BindError`."""
         policy = error_policy(self.context, scope, op)
+        if policy is not None:
+            scope, policy = bring_places(self.context, scope, policy)
+        errors = len(self.context.errors)
         with self.context.policed(policy, call_timeout(op)):
             after = self.bound(scope, op, outer)
-        if policy is not None:
+        if policy is not None and len(self.context.errors) == errors:
             check_policy(self.context, after, op, policy)
         return keep_shards(scope, after)
 

@@ -153,8 +153,8 @@ class Context:
     """What ON ERROR says of the Python calls of the operator that is being bound."""
     timeout: float | None = None
     """What the operator's hint says of them."""
-    trying: bool = False
-    """Whether a TRY is being bound: Python calls in it may fail."""
+    tried: bool = False
+    """Whether a TRY is around what is being bound."""
     gone: dict[str, Span] = field(default_factory=dict)
     """Names of columns that an operator has left out, and that operator's place."""
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
@@ -225,21 +225,21 @@ class Context:
 
         Afterwards they have those from before.
         """
-        before, self.policy = self.policy, policy
-        limit, self.timeout = self.timeout, timeout
+        before = self.policy, self.timeout, self.tried
+        self.policy, self.timeout, self.tried = policy, timeout, False
         try:
             yield
         finally:
-            self.policy, self.timeout = before, limit
+            self.policy, self.timeout, self.tried = before
 
     @contextmanager
-    def tried(self) -> Iterator[None]:
-        """Python calls that are bound in it stand in a TRY."""
-        before, self.trying = self.trying, True
+    def inside_try(self) -> Iterator[None]:
+        """Python calls that are bound in it may fail."""
+        before, self.tried = self.tried, True
         try:
             yield
         finally:
-            self.trying = before
+            self.tried = before
 
     def limited(self, function: PythonFunction) -> PythonFunction:
         """A function with the time limit of the operator, which wins over its own."""
@@ -314,7 +314,7 @@ class Context:
             assigns = tuple(lp.Assign(c, c) for c in node.columns)
             return rewrite_up(lp.Project(commons[node.number].input, assigns), inline)  # type: ignore[no-any-return]
 
-        tolerant = self.policy is not None or self.trying
+        tolerant = self.policy is not None or self.tried
         seen = rewrite_up(plan if plan.columns else _rows_alone(plan), inline)
         return self.catalog.probe(function, seen, record, keywords, tolerant, shared, way)
 

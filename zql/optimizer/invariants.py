@@ -57,14 +57,14 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
         case lp.Apply():
             roots = [e for c in plan.calls for e in (*c.args, *(v for _, v in c.keywords))]
             roots += [c.guard for c in plan.calls if c.guard is not None]
-            roots += [r for c in plan.calls if c.on_error for _, r in c.on_error.record]
+            roots += [r for c in plan.calls if c.on_error for r in c.on_error.kept]
         case lp.MapRows():
             roots = [*(c for _, c in plan.record), *plan.carried, *plan.args]
             roots += [v for _, v in plan.keywords]
-            roots += [r for _, r in plan.on_error.record] if plan.on_error else []
+            roots += plan.on_error.kept if plan.on_error else ()
         case lp.Reduce():
             roots = [*plan.keys, *(c for _, c in plan.record), *plan.args, *plan.order]
-            roots += [r for _, r in plan.on_error.record] if plan.on_error else []
+            roots += plan.on_error.kept if plan.on_error else ()
         case lp.Fold():
             roots = [*plan.keys, *(a.expr for a in plan.natives)]
             roots += [c for a in plan.aggregates for c in (*a.taken, *a.order)]

@@ -17,7 +17,7 @@ def exchange(reduce: lp.Reduce, input: lp.LogicalPlan) -> lp.LogicalPlan:
 
     They have the columns that it uses, or keeps of groups that fail.
     """
-    kept = (c for _, c in reduce.on_error.record) if reduce.on_error is not None else ()
+    kept = reduce.on_error.kept if reduce.on_error is not None else ()
     used = (*(c for _, c in reduce.record), *_of_args(reduce), *kept)
     return together(input, reduce.keys, used, reduce.order)
 

@@ -174,7 +174,7 @@ def _of_records(plan: lp.MapRows | lp.Reduce, wanted: Wanted) -> lp.LogicalPlan:
     used = frozenset(c.name for _, c in record) | _used(v for _, v in plan.keywords)
     used |= _used(plan.args)
     if pruned.on_error is not None:
-        used |= frozenset(c.name for _, c in pruned.on_error.record)
+        used |= frozenset(c.name for c in pruned.on_error.kept)
     if isinstance(pruned, lp.Reduce):
         return _with_input(pruned, used | _used((*pruned.keys, *pruned.order)))
     carried = tuple(c for c in pruned.carried if c.name in wanted)
