@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import zql
 from error_cases import shown
+from zql.execution import format_decorator
 
 from golden import cases, read
 
@@ -45,6 +46,16 @@ def everything():
     for path in FOLDERS:
         if path.name != "syntax":
             yield from (pytest.param(c, id=f"{path.name}/{c.id}") for c in cases(path))
+
+
+@pytest.fixture(autouse=True)
+def no_formats_of_other_tests():
+    """What is decorated anywhere in a process is known to all its sessions, and suggested."""
+    known = dict(format_decorator.decorated)
+    format_decorator.decorated.clear()
+    yield
+    format_decorator.decorated.clear()
+    format_decorator.decorated.update(known)
 
 
 @pytest.mark.parametrize("case", list(everything()))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import zql
-from zql.execution import pool
+from zql.execution import loader, pool
 
 FUNCTIONS = """
 import os
@@ -269,6 +269,7 @@ def test_a_large_dict_is_not_sent_with_each_task(words, monkeypatch):
         return run(self, jobs, seconds)
 
     monkeypatch.setattr(pool.Pool, "run", measured)
+    monkeypatch.setattr(loader, "_folders", [])  # those of all tests are sent along
     words.run(
         "IMPORT PYTHON 'large.py'; DECLARE d SHARED DEFAULT large.large();"
         "FROM 'in-*.jsonl' |> SELECT large.find(word, $d) AS n |> WRITE 'out.jsonl'"

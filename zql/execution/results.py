@@ -49,7 +49,7 @@ def records_to_arrow(
 
     Keys that are `known` may be there and are passed over.
     """
-    records = [_as_record(value, row) for row, value in enumerate(values)]
+    records = [mapping_of(value, row) for row, value in enumerate(values)]
     if None in records:
         raise Misfit(records.index(None), None, "it is no record (a dict, say)")
     return _columns(records, values, list(zip(names, types, strict=True)), known)
@@ -118,7 +118,7 @@ def _fixed_list_array(values: Values, kind: Kind) -> pa.Array:
 def _struct_array(values: Values, kind: Kind) -> pa.Array:
     import pyarrow as pa
 
-    records = [None if v is None else _as_record(v, row) for row, v in enumerate(values)]
+    records = [None if v is None else mapping_of(v, row) for row, v in enumerate(values)]
     columns = _columns(records, values, kind.parts)
     mask = pa.array([record is None for record in records], pa.bool_())
     fields = [pa.field(n, c.type) for (n, _), c in zip(kind.parts, columns, strict=True)]
@@ -197,7 +197,7 @@ def _as_map(value: Any, row: int) -> Mapping[Any, Any] | None:
     return value
 
 
-def _as_record(value: Any, row: int) -> Mapping[Any, Any] | None:
+def mapping_of(value: Any, row: int) -> Mapping[Any, Any] | None:
     """A dict, or the fields of a dataclass or a NamedTuple, one level deep.
 
     None for what libraries have for NULL, but not for None itself.

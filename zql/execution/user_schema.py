@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import InternalError, UdfError, UsageError
 from zql.execution import kinds
 from zql.execution.kinds import Kind
-from zql.execution.misfit import show
+from zql.execution.misfit import Misfit, show
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
+from zql.execution.results import mapping_of
 from zql.execution.signature import fields_of
 from zql.execution.signature import kind_of as annotated_kind
 from zql.schema import DataType
@@ -86,28 +87,37 @@ def _told_kind(column: str, type_: Any, name: str, engine: SqlEngine) -> Kind:
 
 def seen(taken: Taken, reading: Reading) -> dict[str, Kind]:
     """The columns of the first rows that a reader gave. Raises `UdfError`."""
-    kind = NULL
+    found: dict[str, Kind] = {}
     try:
         for record in taken.records:
-            kind = merged(kind, kind_of(record))
+            # Column by column: names that differ in case only are fine for columns.
+            for name, value in _record(record, reading).items():
+                found[name] = merged(found.get(name, NULL), kind_of(value))
     except NoType as error:
         raise UdfError(
             f"{reading.function} on {reading.place} has no one type for a column: {error}",
             code="R711",
             hint="an annotation or the method schema says what the columns are",
         ) from None
-    if kind.name not in ("STRUCT", "NULL"):
-        wrong = next(r for r in taken.records if kind_of(r).name != "STRUCT")
-        raise UdfError(
-            f"{reading.function} on {reading.place} gave {show(wrong)}, where a reader gives rows",
-            code="R711",
-            hint="yield dicts, or tables",
-        )
-    found = dict(kind.parts)
     if taken.table is not None:
         for field in taken.table.schema:
             found.setdefault(field.name, of_arrow(field.type))
     return found
+
+
+def _record(value: Any, reading: Reading) -> Mapping[str, Any]:
+    """A row as a mapping; None is no row of any columns."""
+    if value is None:
+        return {}
+    with suppress(Misfit):
+        record = mapping_of(value, 0)
+        if record is not None:
+            return record
+    raise UdfError(
+        f"{reading.function} on {reading.place} gave {show(value)}, where a reader gives rows",
+        code="R711",
+        hint="yield dicts, or tables",
+    )
 
 
 def of_arrow(type_: pa.DataType) -> Kind:
