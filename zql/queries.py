@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zql.errors import ZqlError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.schema import Field, Schema
@@ -24,7 +25,7 @@ class Planner(Protocol):
 
     def open_rows(self, plan: lp.Query | lp.Program) -> RowStream: ...
 
-    def print_rows(self, plan: lp.Query | lp.Program) -> None: ...
+    def print_rows(self, rows: RowStream) -> None: ...
 
     def explain_query(self, query: Query, level: str, format: str) -> str: ...
 
@@ -103,13 +104,18 @@ class Query(_Rows):
         text: str,
         params: Mapping[str, Any] | None = None,
         tables: Mapping[str, object] | None = None,
+        placed: Callable[[ZqlError], ZqlError] = lambda error: error,
     ) -> None:
-        """`tables` are the Python objects that it reads, by name: it holds them."""
+        """`tables` are the Python objects that it reads, by name: it holds them.
+
+        `placed` gives an error of its rows the place in the text.
+        """
         self._session = session
         self._plan = plan
         self.text = text
         self.params = dict(params or {})
         self.tables = dict(tables or {})
+        self._placed = placed
 
     @property
     def columns(self) -> list[str]:
@@ -149,8 +155,20 @@ class Query(_Rows):
         finally:
             with_none.close()
 
+    def _open(self) -> RowStream:
+        try:
+            rows = self._session.open_rows(self._plan)
+        except ZqlError as error:
+            raise self._placed(error) from None
+        rows.on_error(self._placed)
+        return rows
+
+    def _limited(self, count: int) -> Query:
+        plan = lp.limited(self._plan, count)
+        return Query(self._session, plan, self.text, self.params, self.tables, self._placed)
+
     def batches(self, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
-        rows = self._session.open_rows(self._plan)
+        rows = self._open()
         try:
             yield from rows.batches(batch_rows)
         finally:
@@ -159,7 +177,7 @@ class Query(_Rows):
     def to_arrow(self) -> pa.Table:
         import pyarrow as pa
 
-        rows = self._session.open_rows(self._plan)
+        rows = self._open()
         try:
             return pa.Table.from_batches(list(rows.batches()), schema=rows.arrow_schema())
         finally:
@@ -167,9 +185,8 @@ class Query(_Rows):
 
     def collect(self, *, limit: int | None = None) -> Result:
         """Runs the query; all rows (or the first `limit`) in memory."""
-        plan = self._plan if limit is None else lp.limited(self._plan, limit)
-        query = Query(self._session, plan, self.text, self.params, self.tables)
-        return Result(query.to_arrow(), query._whole_numbers())
+        query = self if limit is None else self._limited(limit)
+        return Result(query.to_arrow(), self._whole_numbers())
 
     def count(self) -> int:
         """The number of rows."""
@@ -189,11 +206,15 @@ class Query(_Rows):
 
     def show(self, n: int = 20) -> None:
         """Prints the first `n` rows as a table."""
-        self._session.print_rows(lp.limited(self._plan, n))
+        limited = self._limited(n)
+        self._session.print_rows(limited._open())  # noqa: SLF001 - its own class
 
     def write(self, path: str, **options: Any) -> RunReport:
         """Writes the rows into files, as `|> WRITE path OPTIONS (..)` does."""
-        return self._session.write_query(self, path, options)
+        try:
+            return self._session.write_query(self, path, options)
+        except ZqlError as error:
+            raise self._placed(error) from None
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{n} {t}" for n, t in zip(self.columns, self.types, strict=True))

@@ -196,7 +196,7 @@ class ScriptRun:
             plan = self.bind(query)
             stages = self.session.compile(plan).stages
             if len(stages.outputs) == 1:
-                with _call_places(stages):
+                with call_places(stages):
                     streams = [self.session.runner().collect(stages)]
                 report = None
             else:
@@ -252,7 +252,7 @@ class ScriptRun:
         kept = []
         for view in self.shared_views(number):
             stages = self.session.compile(view.plan).stages
-            with _call_places(stages):
+            with call_places(stages):
                 kept.append(self.session.runner().run(stages))
         with self.sharing.read(number, self.declarations):
             report, streams = self.write(query)
@@ -301,7 +301,7 @@ class ScriptRun:
     def run_plan(self, plan: lp.Root) -> tuple[RunReport, list[RowStream]]:
         stages = self.session.compile(plan).stages
         try:
-            with _call_places(stages):
+            with call_places(stages):
                 done = self.session.runner().outputs(stages)
         except ZqlError as error:
             _point_at_output(error, plan)
@@ -397,7 +397,15 @@ class ScriptRun:
                 code="U606",
                 hint="zql.run(..) runs it; or leave WRITE away and call .write(path)",
             )
-        return Query(self.session, plan, text, params, self.catalog.held)
+        last_number = len(self.script.statements)
+        return Query(
+            self.session,
+            plan,
+            text,
+            params,
+            self.catalog.held,
+            lambda error: _placed(error, last_number, last),
+        )
 
     def query_of(self, statement: Any) -> ast.Query:
         """The query that a statement is, or stands for. Raises `BindError`."""
@@ -475,7 +483,7 @@ class ScriptRun:
         doubts = Doubts()
         plan = self.bind(query, remember=False, doubts=doubts)
         try:
-            with _call_places(self.session.compile(plan).stages):
+            with call_places(self.session.compile(plan).stages):
                 found = self.session.explanation(plan, level, doubts.texts)
         except ZqlError as error:
             _point_at_output(error, plan)
@@ -617,7 +625,7 @@ def _leaves(query: ast.Query) -> bool:
 
 
 @contextmanager
-def _call_places(plan: PhysicalPlan) -> Iterator[None]:
+def call_places(plan: PhysicalPlan) -> Iterator[None]:
     """Gives an error of a Python function or an assertion the place in the script."""
     try:
         yield

@@ -47,7 +47,7 @@ from zql.physical.plan import Collect, Drop, PhysicalPlan
 from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
-from zql.script import Compiled, ScriptRun, StatementResult
+from zql.script import Compiled, ScriptRun, StatementResult, call_places
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source
 from zql.syntax import ast
@@ -378,22 +378,24 @@ class Session:
             )
 
         plan = lp.with_rows(query._plan, write)  # noqa: SLF001 - a query belongs to its session
-        return self.runner().run(self.compile(plan).stages)
+        stages = self.compile(plan).stages
+        with call_places(stages):
+            return self.runner().run(stages)
 
     def open_rows(self, plan: lp.Query | lp.Program) -> RowStream:
         """Runs a bound query; its rows as a stream."""
         compiled = self.compile(plan).stages
-        if len(compiled.outputs) == 1:
-            return self.runner().collect(compiled)
-        _, (rows,) = self.runner().outputs(compiled)
-        return rows
+        with call_places(compiled):
+            if len(compiled.outputs) == 1:
+                return self.runner().collect(compiled)
+            _, (rows,) = self.runner().outputs(compiled)
+            return rows
 
-    def print_rows(self, plan: lp.Query | lp.Program) -> None:
-        """Prints a bound query's rows as a table."""
+    def print_rows(self, rows: RowStream) -> None:
+        """Prints rows as a table, and closes them."""
         from zql.display.box import render_box
         from zql.display.preview import read_preview
 
-        rows = self.open_rows(plan)
         try:
             sys.stdout.write(render_box(read_preview(rows, None)) + "\n")
         finally:

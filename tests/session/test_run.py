@@ -218,3 +218,16 @@ def test_a_function_of_the_program_fails_under_its_name_at_its_line(session):
     assert caught.value.notes[0].endswith('in <lambda>: session.udf(lambda n: 1 // n, "inverse")')
     assert "test_run.py" in caught.value.notes[0]
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("item", ["late(n)", "CAST(t AS INTEGER)"])
+def test_an_error_of_a_lazy_query_has_its_place(session, item):
+    def late(n: int) -> int:
+        return 1 // n
+
+    session.udf(late)
+    query = session.query(f"FROM VALUES (1, '1'), (0, 'x') AS t(n, t)\n|> SELECT {item} AS i")
+    for run in (query.to_dicts, query.show, query.collect, lambda: query.write("late.jsonl")):
+        with pytest.raises(zql.ZqlError) as caught:
+            run()
+        assert (caught.value.line, caught.value.operator) == (2, "operator 1: SELECT"), run

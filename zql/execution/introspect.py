@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from zql.errors import BindError, did_you_mean, nearest
+from zql.errors import BindError, UsageError, did_you_mean, nearest
 from zql.execution import loader, traces
 from zql.execution.classes import described_call, is_callable_class
 from zql.execution.decorator import options_of, with_options
@@ -82,8 +82,15 @@ def python_function(
 ) -> PythonFunction:
     """A function of the caller's process, pickled for workers. Raises `BindError` if that fails.
 
-    The options are those of `@zql.udf`, and win over it. Raises `UsageError` for others.
+    The options are those of `@zql.udf`, and win over it. Raises `UsageError` for others, and for
+    what cannot be called.
     """
+    if not callable(function):
+        raise UsageError(
+            f"a {type(function).__name__} is no function: it cannot be called",
+            code="U607",
+            hint="Session.share(name, value) hands it to functions as $name",
+        )
     named = sent(function, name)
     found = described_call(function, named, with_options(options_of(function), options))
     check_needs(found)
