@@ -63,17 +63,23 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
     except Misfit as misfit:
         message = f"cannot be handed {show(misfit.value)}: {misfit.why}"
         return Seen(code="R712", row=misfit.row, message=message)
-    for call in made:
+    failed: Seen | None = None
+    while made:
+        call = made.pop(0)
         worker.note_detail(call.first)
+        table, items = None, []
         try:
             found = make(*call.arguments, **_named(calls), **shared)
             table = frames.table_of(found)
             if table is None:
-                items = _items(calls, found)
-        except CallError as error:
-            return call.seen(Seen(code=error.code, message=error.message, notes=error.notes))
+                for item in _items(calls, found):
+                    items.append(item)  # noqa: PERF402 - those before an exception count
         except BaseException as error:  # noqa: BLE001 - user code
-            return call.seen(failed_call(0, error, "R710", "raised"))
+            seen = call.seen(_failure(error))
+            if not (calls.tolerant and isinstance(error, Exception)):
+                return seen
+            failed = failed or seen
+            made += _alone(calls, call)
         try:
             if table is not None:
                 kind = merged(kind, _kind_of_table(engine, table))
@@ -84,7 +90,25 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
             message = f"has no one type for its results: {error}"
             return call.seen(Seen(code="R711", message=message))
         values += items
+    if failed is not None and kind == NULL:  # all that could tell the type failed
+        return failed
     return _seen(kind, values)
+
+
+def _failure(error: BaseException) -> Seen:
+    if isinstance(error, CallError):
+        return Seen(code=error.code, message=error.message, notes=error.notes)
+    return failed_call(0, error, "R710", "raised")
+
+
+def _alone(calls: Calls, failed: _Call) -> Iterator[_Call]:
+    """The rows of a batch one by one, as `ON ERROR` tries them again."""
+    if calls.way.kind == "MAP BATCHES" and failed.last > failed.first:
+        if calls.function.volatile:
+            return
+        for row in range(failed.first, failed.last + 1):
+            one = replace(calls, rows=calls.rows[row : row + 1])
+            yield from (replace(call, first=row, last=row) for call in _calls(one))
 
 
 def _seen(kind: Kind, values: list[Any]) -> Seen:
@@ -105,12 +129,11 @@ def _named(calls: Calls) -> dict[str, Any]:
     return {**named, **({calls.way.shard: Shard(path=calls.path)} if calls.way.shard else {})}
 
 
-def _items(calls: Calls, found: Any) -> list[Any]:
+def _items(calls: Calls, found: Any) -> Iterator[Any]:
     if calls.way.kind == "REDUCE" and is_record(found):
-        return [found]
-    return list(
-        islice(items_of(calls.function, found, calls.way.kind, BaseException), MOST_ELEMENTS)
-    )
+        return iter([found])
+    catch = Exception if calls.tolerant else BaseException
+    return islice(items_of(calls.function, found, calls.way.kind, catch), MOST_ELEMENTS)
 
 
 def _calls(calls: Calls) -> Iterator[_Call]:
