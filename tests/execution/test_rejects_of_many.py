@@ -257,3 +257,25 @@ def test_calls_among_the_arguments(numbers):
     assert sorted(row["n"] for row in found) == [49, *range(50, 100), 149]
     assert {row["_file"] for row in found if 50 <= row["n"] < 100} == {"in-050.jsonl"}
     assert report.counters["rows_rejected"] == 52
+
+
+@pytest.mark.parametrize(
+    ("operator", "returns"),
+    [
+        ("MAP BATCHES udf.batch", "(n BIGINT, half BIGINT)"),
+        ("MAP SHARDS udf.shard", "(n BIGINT)"),
+        ("REDUCE udf.group GROUP BY n % 2 AS key", "(key BIGINT, total BIGINT)"),
+    ],
+)
+def test_calls_that_fail_when_types_are_looked_for(numbers, operator, returns):
+    numbers.run(script(f"{operator} RETURNS {returns}"))
+    said = numbers.read("out/*.jsonl"), numbers.read("rejects/*.jsonl")
+    numbers.run(script(operator))
+    assert (numbers.read("out/*.jsonl"), numbers.read("rejects/*.jsonl")) == said
+    assert said[1]
+
+
+def test_when_all_calls_fail_no_type_can_be_seen(numbers):
+    numbers.functions("def never(key, rows):\n    raise ValueError('never')\n")
+    with pytest.raises(zql.ZqlError, match="raised ValueError: never"):
+        numbers.run(script("REDUCE udf.never GROUP BY n % 5 AS key"))

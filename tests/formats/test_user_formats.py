@@ -157,8 +157,10 @@ def package(tmp_path, monkeypatch):
         "    with open(path, 'rb') as file:\n"
         "        yield {'size': len(file.read())}\n"
     )
+    before = list(sys.path)
     monkeypatch.syspath_prepend(site)
     yield site
+    sys.path[:] = before  # what asks for entry points later must not find the package
     sys.modules.pop("zql_warc_formats", None)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from zql.errors import Interrupted, RunError
+from zql.execution.conversion_mode import ConversionMode
 from zql.execution.offload import Helper
 from zql.execution.settings import Settings
 from zql.expr.sql import quote_identifier, quote_literal
@@ -100,8 +100,7 @@ class Engine:
         self._helper = Helper(offload)
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._sql = ""
-        self._mode = threading.Lock()
-        self._lossless: bool | None = None
+        self._mode = ConversionMode()
 
     def cursor(self) -> Engine:
         """Another connection to the same database; registered objects are not shared."""
@@ -283,13 +282,13 @@ class Engine:
 
     def _open(self, sql: str, batch_rows: int, lossless: bool) -> Any:
         connection = self._connected()
-        root = self._root
-        # The setting is the database's, and is read when a statement starts.
-        with root._mode:  # noqa: SLF001 - of the same class
-            if root._lossless is not lossless:  # noqa: SLF001
-                word = "true" if lossless else "false"
-                connection.execute(f"SET arrow_lossless_conversion = {word}").fetchall()
-                root._lossless = lossless  # noqa: SLF001
+        word = "true" if lossless else "false"
+
+        def change() -> None:
+            connection.execute(f"SET arrow_lossless_conversion = {word}").fetchall()
+
+        # The setting is the database's, and is read when a statement has its first rows.
+        with self._root._mode.held(lossless, change):  # noqa: SLF001 - of the same class
             return _reader(connection, sql, batch_rows)
 
     def _run(self, function: Callable[[], T]) -> T:

@@ -133,7 +133,7 @@ def row_places(
     found: dict[int, tuple[str | None, int | None]] = {}
     wanted = sorted(set(numbers), reverse=True)
     start = 0
-    with engine.batches(sql, _BATCH_ROWS) as stream:
+    with engine.batches(sql, _BATCH_ROWS, lossless=True) as stream:
         for batch in stream:
             while wanted and wanted[-1] < start + batch.num_rows:
                 number = wanted.pop()

@@ -519,7 +519,8 @@ class Pipeline:
             sql = f"SELECT {expression_sql(expr)} AS x"
             kind = parse(cursor.describe(sql)[0][1])
             wire = wire_type(kind) if travels_as_text(kind) else kind
-            with cursor.batches(f"SELECT CAST(x AS {wire}) AS x FROM ({sql})", 1) as stream:
+            sql = f"SELECT CAST(x AS {wire}) AS x FROM ({sql})"
+            with cursor.batches(sql, 1, lossless=True) as stream:
                 (batch,) = stream
             return to_python(batch.column(0), kind)[0], kind
 
@@ -542,7 +543,7 @@ class Pipeline:
         with self._engine.cursor() as cursor:
             cursor.register(_BATCH, batch.select([name]))
             sql = f"SELECT CAST({quoted} AS {wire_type(kind)}) AS x FROM {_BATCH}"
-            with cursor.batches(sql, batch.num_rows) as stream:
+            with cursor.batches(sql, batch.num_rows, lossless=True) as stream:
                 (result,) = stream
             return result.column(0)
 

@@ -81,11 +81,13 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
     while todo:
         call = todo.popleft()
         worker.note_detail(call.first)
+        table, items = None, []
         try:
             found = make(*call.arguments, **_named(calls), **shared)
             table = frames.table_of(found)
             if table is None:
-                items = _items(calls, found)
+                for item in _items(calls, found):
+                    items.append(item)  # noqa: PERF402 - those before an exception count
         except BaseException as error:  # noqa: BLE001 - user code
             failure = call.seen(_failed(error))
             if not lets_go(calls, error):
@@ -93,7 +95,6 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
             let_go = let_go or failure
             if not calls.function.volatile:
                 todo.extendleft(reversed(call.one_by_one))
-            continue
         try:
             if table is not None:
                 kind = merged(kind, _kind_of_table(engine, table))
@@ -132,12 +133,11 @@ def _named(calls: Calls) -> dict[str, Any]:
     return {**named, **({calls.way.shard: Shard(path=calls.path)} if calls.way.shard else {})}
 
 
-def _items(calls: Calls, found: Any) -> list[Any]:
+def _items(calls: Calls, found: Any) -> Iterator[Any]:
     if calls.way.kind == "REDUCE" and is_record(found):
-        return [found]
-    return list(
-        islice(items_of(calls.function, found, calls.way.kind, BaseException), MOST_ELEMENTS)
-    )
+        return iter([found])
+    catch = Exception if calls.tolerant else BaseException
+    return islice(items_of(calls.function, found, calls.way.kind, catch), MOST_ELEMENTS)
 
 
 def _calls(calls: Calls) -> Iterator[_Call]:

@@ -83,7 +83,7 @@ class Sources:
         """Arrow data as a relation of the columns with their types; None stands for no rows."""
         if data is None:
             return f"(SELECT {_nulls(columns)} WHERE false)"
-        name = f"zql_{next(_numbers)}"
+        name = new_name()
         self._engine.register(name, data)
         self._stack.callback(self._engine.unregister, name)
         return f"(SELECT {casts(columns)} FROM {name})"
@@ -98,7 +98,7 @@ class Sources:
             value = value.data()
             if value is None:
                 return self.registered(None, scan.columns)
-        name = f"zql_{next(_numbers)}"
+        name = new_name()
         self._engine.register(name, value)
         self._stack.callback(self._engine.unregister, name)
         items = ", ".join(
@@ -179,14 +179,19 @@ class Remembering:
         return batch
 
 
+def new_name() -> str:
+    """A name for what is registered, which nothing else has."""
+    return f"zql_{next(_numbers)}"
+
+
 @contextmanager
 def registered_stream(
-    engine: Engine, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    engine: Engine, schema: pa.Schema, batches: Iterator[pa.RecordBatch], name: str | None = None
 ) -> Iterator[str]:
     """A name under which a statement reads batches as they are made, once."""
     import pyarrow as pa
 
-    name = f"zql_{next(_numbers)}"
+    name = name or new_name()
     engine.register(name, pa.RecordBatchReader.from_batches(schema, batches))
     try:
         yield name

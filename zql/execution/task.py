@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -28,10 +27,10 @@ from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.settings import Settings
 from zql.execution.shared import Objects, Stored
-from zql.execution.sources import Input, Remembering, casts, registered_stream
+from zql.execution.sources import Input, Remembering, casts, new_name
 from zql.execution.tallies import Tallies
 from zql.execution.wording import worded
-from zql.execution.writing import FileOutput, KeptOutput, write_file
+from zql.execution.writing import Fed, FileOutput, KeptOutput, write_file
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
@@ -238,24 +237,23 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
         stream = Remembering(pipeline.batches())
     engine, sources = pipeline.connection()
     began = time.perf_counter()
-    with ExitStack() as stack:
-        first = next(stream, None)
-        if first is None:
-            relation = sources.registered(None, leaf.columns)
-        else:
-            batches = chain((first,), stream)
-            name = stack.enter_context(registered_stream(engine, first.schema, batches))
-            relation = f"(SELECT {casts(leaf.columns)} FROM {name})"
-        relations = sources.of(plan, {leaf: relation})
-        select = render(plan, relations)
-        path = output.path(number)
-        try:
-            with placing(plan, relations):
-                file = write_file(engine, select, plan.columns, output, path)
-        except ZqlError:
-            if stream.error is not None:
-                raise stream.error from None
-            raise
+    first = next(stream, None)
+    fed = None
+    if first is None:
+        relation = sources.registered(None, leaf.columns)
+    else:
+        fed = Fed(new_name(), first.schema, chain((first,), stream))
+        relation = f"(SELECT {casts(leaf.columns)} FROM {fed.name})"
+    relations = sources.of(plan, {leaf: relation})
+    select = render(plan, relations)
+    path = output.path(number)
+    try:
+        with placing(plan, relations):
+            file = write_file(engine, select, plan.columns, output, path, fed)
+    except ZqlError:
+        if stream.error is not None:
+            raise stream.error from None
+        raise
     count = pipeline.counts[last]
     if plan is not leaf:
         count.rows_in, count.rows_out = stream.rows, file.rows

@@ -7,8 +7,9 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections import deque
 from collections.abc import Iterable, Mapping
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from zql.execution.misfit import safe_text
@@ -45,15 +46,25 @@ def stack_frames(frame: FrameType) -> tuple[str, ...]:
 
 
 def _users_own(found: Iterable[tuple[FrameType, int]]) -> tuple[str, ...]:
-    lines = []
+    """Only the last are written out: a recursion has thousands, and each record may fail."""
+    ours = _not_the_users()
+    last: deque[list[Any]] = deque(maxlen=_MOST_FRAMES)
     for frame, number in found:
         code = frame.f_code
-        if not is_users(code.co_filename):
+        if code.co_filename.startswith(ours):
             continue
-        text = f'File "{_shown(code.co_filename)}", line {number}, in {code.co_name}'
-        source = _line(code.co_filename, number, frame.f_globals)
-        lines.append(safe_text(f"{text}: {source}" if source else text))
-    return tuple(lines[-_MOST_FRAMES:])
+        if last and last[-1][0] is code and last[-1][1] == number:
+            last[-1][3] += 1
+        else:
+            last.append([code, number, frame.f_globals, 0])
+    return tuple(_told_frame(*each) for each in last)
+
+
+def _told_frame(code: CodeType, number: int, variables: Mapping[str, Any], again: int) -> str:
+    text = f'File "{_shown(code.co_filename)}", line {number}, in {code.co_name}'
+    source = _line(code.co_filename, number, variables)
+    repeated = f" (and {again} more time{'s' * (again > 1)})" if again else ""
+    return safe_text((f"{text}: {source}" if source else text) + repeated)
 
 
 def source_lines(variables: Mapping[str, Any]) -> list[str] | None:
@@ -90,7 +101,11 @@ def _summaries(trace: TracebackType | None) -> list[traceback.FrameSummary]:
 
 def is_users(filename: str) -> bool:
     """Whether a file is neither of this package nor of a library."""
-    return not filename.startswith((_OURS, "<frozen", *_libraries()))
+    return not filename.startswith(_not_the_users())
+
+
+def _not_the_users() -> tuple[str, ...]:
+    return (_OURS, "<frozen", *_libraries())
 
 
 def _libraries() -> tuple[str, ...]:

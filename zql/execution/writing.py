@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import RunError, StorageError, UdfError
 from zql.execution.binding import CallError
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
+from zql.execution.sources import registered_stream
 from zql.expr.expression import Column
 from zql.expr.functions import PythonFormat
 from zql.storage import files
 from zql.storage.format import Format, WriteColumn
 from zql.tree import node
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH_ROWS = 8192
 
@@ -54,11 +60,30 @@ class FileOutput:
         return [WriteColumn(column.name, name, column.type) for column, name in pairs]
 
 
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """Batches that a SELECT, row by row, reads under a name; they are made as it asks for them."""
+
+    name: str
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def readable(self, engine: Engine) -> AbstractContextManager[str]:
+        """All of them, for one statement."""
+        return registered_stream(engine, self.schema, self.batches, self.name)
+
+
 def write_file(
-    engine: Engine, select: str, columns: Sequence[Column], output: FileOutput, path: str
+    engine: Engine,
+    select: str,
+    columns: Sequence[Column],
+    output: FileOutput,
+    path: str,
+    fed: Fed | None = None,
 ) -> KeptFile:
     """Runs a SELECT of the columns and writes its rows to `path`, synced to disk.
 
+    It may read what it is `fed`.
     Raises `EngineError`, `StorageError`, and `RunError` for values that the format cannot hold.
     A file that was begun is removed when it fails.
     """
@@ -68,11 +93,12 @@ def write_file(
     copy = format_.copy(select, written, options, output.compression)
     try:
         if copy is not None:
-            rows = engine.copy(copy.select, path, copy.options) - copy.extra_rows
+            with fed.readable(engine) if fed is not None else nullcontext():
+                rows = engine.copy(copy.select, path, copy.options) - copy.extra_rows
             _sync(path)
         else:
             sql = format_.output_sql(select, written, options)
-            rows = _write_batches(engine, sql, format_, written, output, path)
+            rows = _write_batches(engine, sql, format_, written, output, path, fed)
         return KeptFile(path, rows, os.path.getsize(path))
     except BaseException as error:
         _remove(path)
@@ -92,12 +118,35 @@ def _write_batches(
     columns: Sequence[WriteColumn],
     output: FileOutput,
     path: str,
+    fed: Fed | None,
 ) -> int:
     options = dict(output.options)
-    with engine.batches(sql, _BATCH_ROWS) as stream:
-        writer = format_.writer(path, columns, stream.schema, options, output.compression)
-        writer.write_all(stream)
+    if fed is None:
+        with engine.batches(sql, _BATCH_ROWS) as stream:
+            writer = format_.writer(path, columns, stream.schema, options, output.compression)
+            writer.write_all(stream)
+    else:
+        schema = _answer(engine, sql, fed.name, fed.schema.empty_table())[0]
+        made = (_answer(engine, sql, fed.name, batch)[1] for batch in fed.batches)
+        writer = format_.writer(path, columns, schema, options, output.compression)
+        writer.write_all(chain.from_iterable(made))
     return writer.rows
+
+
+def _answer(
+    engine: Engine, sql: str, name: str, rows: pa.RecordBatch | pa.Table
+) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """A statement on rows that are there.
+
+    As a stream they might make statements of their own, which want types of Arrow by another
+    setting while this one starts (`ConversionMode`), and would wait for it.
+    """
+    engine.register(name, rows)
+    try:
+        with engine.batches(sql, _BATCH_ROWS) as stream:
+            return stream.schema, list(stream)
+    finally:
+        engine.unregister(name)
 
 
 def join_files(
