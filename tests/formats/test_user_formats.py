@@ -14,7 +14,7 @@ import pytest
 import zql
 import zql.source
 from zql.errors import BindError, StorageError, UdfError, UsageError
-from zql.execution import format_decorator
+from zql.execution import format_decorator, loader
 
 FASTA = '''
 import zql
@@ -157,10 +157,11 @@ def package(tmp_path, monkeypatch):
         "    with open(path, 'rb') as file:\n"
         "        yield {'size': len(file.read())}\n"
     )
-    before = list(sys.path)
+    before, folders = list(sys.path), list(loader.searched())
     monkeypatch.syspath_prepend(site)
     yield site
-    sys.path[:] = before  # what asks for entry points later must not find the package
+    # Whoever asks for entry points later must not find the package.
+    sys.path[:], loader._folders[:] = before, folders
     sys.modules.pop("zql_warc_formats", None)
 
 
