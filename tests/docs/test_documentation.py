@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from zql.execution import format_decorator
 from markdown_blocks import RUN, Page, blocks
+from zql.execution import format_decorator
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
