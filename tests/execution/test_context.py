@@ -27,6 +27,10 @@ def look(text: str, ctx):
 def lexicon() -> dict:
     return {f"w{i}": i for i in range(40)}
 
+def numbered(text: str, ctx) -> int:
+    ctx.counter(3).add()
+    return 1
+
 def reserved(text: str, ctx) -> str:
     ctx.counter("tasks").add()
     return text
@@ -91,6 +95,8 @@ def test_it_is_no_argument_of_the_script(words):
 def test_names_of_counters_and_factories(words):
     with pytest.raises(zql.UdfError, match="'tasks' is a counter of every run"):
         words.run(HEAD + "FROM 'in-0.jsonl' |> SELECT udf.reserved(word) AS x |> WRITE 'x.jsonl'")
+    with pytest.raises(zql.UdfError, match="a counter has a name of text, not 3"):
+        words.run(HEAD + "FROM 'in-0.jsonl' |> SELECT udf.numbered(word) AS x |> WRITE 'x.jsonl'")
     with pytest.raises(zql.BindError, match=r"udf\.makes takes ctx"):
         words.run(HEAD + "DECLARE m SHARED DEFAULT udf.makes()")
 

@@ -154,6 +154,10 @@ def as_polars(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select("id", older=pl.col("age") + 10)
 
 
+def polars_again(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
+
+
 def wider_table(table: pa.Table) -> pa.Table:
     return table.select(["id"]).cast(pa.schema([("id", pa.int32())]))
 

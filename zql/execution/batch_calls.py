@@ -18,6 +18,7 @@ from zql.execution.records import (
     record_columns,
     with_constants,
 )
+from zql.execution.refused import RefusedCallError
 from zql.execution.rejects import Failed, is_failure
 from zql.execution.udf import ORDINAL
 from zql.expr.functions import ErrorPolicy
@@ -118,7 +119,10 @@ class BatchCaller:
         """The rows as the function takes them."""
         form = self._call.function.form
         if form and self._call.record:
-            return frames.handed(self._as_table(batch), form)
+            try:
+                return frames.handed(self._as_table(batch), form)
+            except RefusedCallError as error:
+                raise failed(self._call.function, 0, error) from None
         rows = self._bound.argument_rows(batch, self._as_text)
         alone = len(self._call.args) <= 1
         return [row[0] for row in rows] if alone else list(rows)

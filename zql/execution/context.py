@@ -101,6 +101,8 @@ class Context:
         """
         found = self._counters.get(name)
         if found is None:
+            if not isinstance(name, str):
+                raise TypeError(f"a counter has a name of text, not {name!r}")
             if name in RESERVED:
                 raise ValueError(f"{name!r} is a counter of every run: take another name")
             if name.endswith(_ENDS):

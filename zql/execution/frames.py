@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 from zql.execution import kinds
 from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
+from zql.execution.refused import RefusedCallError
 from zql.execution.results import to_arrow
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def form_of(annotation: Any) -> str:
 
 
 def handed(batch: pa.RecordBatch, form: str) -> Any:
-    """A batch of wire types as the kind of table that a function takes."""
+    """A batch of wire types as the kind of table that a function takes.
+
+    Raises `RefusedCallError` for a column of a type that polars has not.
+    """
     import pyarrow as pa
 
     if form == "batch":
@@ -45,11 +49,25 @@ def handed(batch: pa.RecordBatch, form: str) -> Any:
     table = pa.Table.from_batches([batch])
     if form == "pandas":
         return _pandas(table)
-    if form == "polars":
-        import polars
+    return _polars(table) if form == "polars" else table
 
-        return polars.from_arrow(table)
-    return table
+
+def _polars(table: pa.Table) -> Any:
+    import polars
+
+    for column in table.schema:
+        if _has_interval(column.type):
+            message = "cannot be handed an INTERVAL: polars has no type for it"
+            raise RefusedCallError("R712", message, hint="CAST it to VARCHAR")
+    return polars.from_arrow(table)
+
+
+def _has_interval(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if type_ == pa.month_day_nano_interval():
+        return True
+    return any(_has_interval(type_.field(i).type) for i in range(type_.num_fields))
 
 
 def _pandas(table: pa.Table) -> Any:
@@ -125,7 +143,10 @@ def _fitted(column: pa.ChunkedArray, kind: Kind) -> pa.Array:
             return array.cast(target)
         except pa.ArrowException:
             pass  # some value does not fit: the checks below find which
-    return to_arrow(array.to_pylist(), kind)
+    values = array.to_pylist()
+    if pa.types.is_map(array.type):
+        values = [None if pairs is None else dict(pairs) for pairs in values]
+    return to_arrow(values, kind)
 
 
 def _is_alike(given: pa.DataType, target: pa.DataType) -> bool:
@@ -214,9 +235,7 @@ def array_of(values: Sequence[Any], form: str, kind: Kind) -> Any:
         case "series":
             return _pandas(_one_column(array))["x"].rename(None)
         case _:
-            import polars
-
-            return polars.Series(polars.from_arrow(array))
+            return _polars(_one_column(array))["x"].rename("")
 
 
 def _one_column(array: pa.Array) -> pa.Table:

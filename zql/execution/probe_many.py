@@ -16,6 +16,7 @@ from zql.execution.kinds import Kind
 from zql.execution.misfit import Misfit, show
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
 from zql.execution.records import alone, items_of
+from zql.execution.refused import RefusedCallError
 from zql.execution.results import to_arrow
 from zql.execution.seen import (
     MOST_ELEMENTS,
@@ -71,11 +72,9 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
         _, shared = with_shared(calls, (), objects)
     except UdfError as error:
         return Seen(code=error.code, message=error.message, notes=error.notes)
-    try:
-        made = list(_calls(calls))
-    except Misfit as misfit:
-        message = f"cannot be handed {show(misfit.value)}: {misfit.why}"
-        return Seen(code="R712", row=misfit.row, message=message)
+    made = _made(calls)
+    if isinstance(made, Seen):
+        return made
     let_go: Seen | None = None
     todo = deque(made)
     while todo:
@@ -107,6 +106,17 @@ def observe_many(engine: Engine, calls: Calls, objects: Objects | None = None) -
         values += items
     seen = _seen(kind, values)
     return seen if seen.returns or seen.code else replace(seen, let_go=let_go)
+
+
+def _made(calls: Calls) -> list[_Call] | Seen:
+    """The calls, or why the rows cannot be handed over."""
+    try:
+        return list(_calls(calls))
+    except Misfit as misfit:
+        message = f"cannot be handed {show(misfit.value)}: {misfit.why}"
+        return Seen(code="R712", row=misfit.row, message=message)
+    except RefusedCallError as error:
+        return failed_call(0, error, error.code, "")
 
 
 def _failed(error: BaseException) -> Seen:

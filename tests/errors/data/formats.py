@@ -29,3 +29,13 @@ class Sink:
 @zql.format("wide")
 def read_wide(path, *, width: int):
     yield {"width": width}
+
+
+@zql.format("full")
+class Full:
+    def read(self, path):
+        yield {"n": 1}
+
+    def write(self, rows, path):
+        for row in rows:
+            raise OverflowError(f"no room for {row}")

@@ -2,6 +2,7 @@
 
 from typing import TypedDict
 
+import polars as pl
 import pyarrow as pa
 
 
@@ -40,3 +41,7 @@ def lines(key, rows) -> Person:
 
 def raises(key, rows) -> Person:
     raise LookupError(f"nothing for {key}")
+
+
+def polars_again(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
