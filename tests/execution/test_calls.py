@@ -220,3 +220,24 @@ def test_calls_are_counted(functions):
     caller = Caller(call, constants, no_text)
     list(caller.run(batch([1, None, 2], [1, 1, 1])))
     assert caller.calls == 2
+
+
+def test_operators_that_follow_each_other_make_a_call_once(place):
+    place.rows("in.jsonl", [{"a": a} for a in range(40)])
+    place.functions(
+        """
+        def f(a: int) -> int:
+            with open("calls", "a") as file:
+                file.write(f"{a}\\n")
+            return a * 2
+        """
+    )
+    rows = place.shared(1).query(
+        "IMPORT PYTHON 'udf.py' AS u; FROM 'in.jsonl' |> WHERE u.f(a) > 20 |> ORDER BY u.f(a) DESC "
+        "|> SELECT a, u.f(a) AS y |> WHERE u.f(a) < 70 |> SET a = a + 1 |> EXTEND u.f(a) AS z"
+    )
+    assert [tuple(r.values()) for r in rows.to_dicts()] == [
+        (a + 1, 2 * a, 2 * a + 2) for a in range(34, 10, -1)
+    ]
+    calls = (place.folder / "calls").read_text().split()
+    assert sorted(map(int, calls)) == sorted([*range(40), *range(12, 36)])

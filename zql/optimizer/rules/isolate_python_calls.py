@@ -2,8 +2,8 @@
 
 `WHERE lang = 'en' AND q.score(text) > 0.5` becomes a filter in SQL, an `Apply` of `q.score`, and a
 filter on its result. A call that stands in a branch of CASE, behind AND or OR, or in coalesce, is
-made only for the rows for which SQL would evaluate it (`guard`). Equal calls are made once, unless
-the function is volatile.
+made only for the rows for which SQL would evaluate it (`guard`). Equal calls are made once, also by
+operators that follow each other, unless the function is volatile.
 
 This rule is no option: DuckDB cannot run what it does not isolate.
 """
@@ -232,13 +232,58 @@ def extract(
                 found[key] = _either(found[key], guard) if key in found else guard
         if flagged:
             found = {key: _unless_failed(key[0], g, flags) for key, g in found.items()}
-        plan, made = _apply(plan, list(found.items()), names, flagged)
+        plan, swap = _reused(plan, list(found))
+        found = {key: guard for key, guard in found.items() if key not in swap}
+        plan, made = _apply(plan, list(found.items()), names, flagged) if found else (plan, [])
         for (call, _), column in zip(found, made, strict=True):
             behind = _flags_behind((call, column.guard), flags)
             flags[column.column.name] = behind | ({column.failed} if column.failed else set())
-        swap = {key: column.column for key, column in zip(found, made, strict=True)}
+        swap |= {key: column.column for key, column in zip(found, made, strict=True)}
         exprs = tuple(_swapped(e, swap) for e in exprs)
     return plan, tuple(_null_if_failed(e, flags) for e in exprs)
+
+
+def _reused(
+    plan: lp.LogicalPlan, keys: Iterable[tuple[ex.PythonCall, int]]
+) -> tuple[lp.LogicalPlan, dict[tuple[ex.PythonCall, int], ex.Column]]:
+    """Calls that an operator below has made for these very rows: the plan keeps their results."""
+    swap: dict[tuple[ex.PythonCall, int], ex.Column] = {}
+    for call, number in keys:
+        if number or call.on_error is not None:  # volatile, or its failures are this operator's
+            continue
+        found = _made_below(plan, call)
+        if found is not None:
+            home, column = found
+            plan, swap[call, number] = _kept(plan, home, column), column
+    return plan, swap
+
+
+def _made_below(
+    plan: lp.LogicalPlan, call: ex.PythonCall
+) -> tuple[lp.LogicalPlan, ex.Column] | None:
+    wanted = (call.function, call.args, call.keywords, call.safe)
+    match plan:
+        case lp.Apply():
+            for made in plan.calls:
+                always = made.guard is None and made.on_error is None
+                if always and (made.function, made.args, made.keywords, made.safe) == wanted:
+                    return plan, made.column
+            return _made_below(plan.input, call)
+        case lp.Filter() | lp.Project() | lp.Sort() | lp.Limit():
+            return _made_below(plan.input, call)
+        case _:
+            return None
+
+
+def _kept(plan: lp.LogicalPlan, home: lp.LogicalPlan, column: ex.Column) -> lp.LogicalPlan:
+    """The plan with a column of `home`, below it, among its own."""
+    if plan is home or column in plan.columns:
+        return plan
+    below: lp.LogicalPlan = plan.input  # type: ignore[union-attr]
+    plan = lp.with_input(plan, _kept(below, home, column))
+    if isinstance(plan, lp.Project):
+        return replace(plan, assigns=(*plan.assigns, lp.Assign(column, column)))
+    return plan
 
 
 def _needs_flag(expr: ex.Expr) -> bool:
