@@ -364,3 +364,21 @@ def test_it_is_no_function(place):
     place.functions(CLASSES)
     with place.session() as session, pytest.raises(BindError, match="aggregate class"):
         session.query("IMPORT PYTHON 'udf.py' AS q; FROM range(3) AS r(i) |> MAP q.Sum")
+
+
+@pytest.mark.parametrize(("hint", "option"), [("@{timeout = '1s'} ", ""), ("", "timeout=1")])
+def test_a_time_limit_is_refused(place, hint, option):
+    place.rows("in.jsonl", [{"x": 1}])
+    place.functions(
+        f"""
+        import zql
+        @zql.udf({option or "volatile=False"})
+        class Count:
+            def __init__(self): self.n = 0
+            def step(self, x: int): self.n += 1
+            def finish(self) -> int: return self.n
+        """
+    )
+    query = f"IMPORT PYTHON 'udf.py' AS u; FROM 'in.jsonl' |> AGGREGATE {hint}u.Count(x) AS n"
+    with pytest.raises(BindError, match="cannot have a time limit"):
+        place.shared(1).query(query)

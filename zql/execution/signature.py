@@ -132,6 +132,7 @@ def _described_aggregate(kind: Any, named: PythonFunction, options: UdfOptions) 
         iterates=iterates,
         volatile=options.volatile,
         context=_takes_context(kind.step, hints),
+        timeout=options.seconds,
         aggregate=_aggregate_class(kind),
         told_by=told_by,
     )

@@ -67,6 +67,13 @@ def python_aggregate(
     """The bound call. Raises `BindError`."""
     name = ".".join(call.name)
     _check_clauses(call, name)
+    if binder.context.limited(function).timeout is not None:
+        raise BindError(
+            f"{name} is an aggregate, whose calls cannot have a time limit yet",
+            code="P404",
+            span=call.span,
+            hint="|> REDUCE takes one: @{timeout = '10s'}",
+        )
     binder.check_place(call, aggregate=True, python=True)
     args, keywords, made_with = _arguments(binder, call, function, kind)
     condition = None
