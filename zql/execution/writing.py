@@ -126,7 +126,11 @@ def _write_batches(
             writer = format_.writer(path, columns, stream.schema, options, output.compression)
             writer.write_all(stream)
     else:
-        schema = _answer(engine, sql, fed.name, fed.schema.empty_table())[0]
+        import pyarrow as pa
+
+        # `empty_table` makes arrays, which Arrow cannot of all types.
+        nothing = pa.Table.from_batches([], fed.schema)
+        schema = _answer(engine, sql, fed.name, nothing)[0]
         made = (_answer(engine, sql, fed.name, batch)[1] for batch in fed.batches)
         writer = format_.writer(path, columns, schema, options, output.compression)
         writer.write_all(chain.from_iterable(made))
