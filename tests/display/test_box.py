@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 from fake_rows import Rows
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from zql.display.box import ASCII, render_box
 from zql.display.preview import COUNTED_ROWS, read_preview
@@ -176,6 +176,7 @@ tables = st.integers(min_value=1, max_value=12).flatmap(
 )
 
 
+@example((["\U0001112c"], ["BIGINT"], []), None, 0)  # a mark that takes room behind a space
 @given(tables, st.none() | st.integers(min_value=30, max_value=200), st.integers(0, 10))
 def test_any_table_is_a_rectangle_that_fits(table, limit, max_rows):
     names, types, rows = table

@@ -46,7 +46,8 @@ def width(text: str) -> int:
         return len(text)
     from wcwidth import wcswidth
 
-    columns = wcswidth(text)
+    # Some marks are as wide as what stands before them lets them be: in a table, a space.
+    columns = wcswidth(f" {text}") - 1
     return columns if columns >= 0 else len(text)
 
 
