@@ -18,7 +18,8 @@ def carry_columns(
     if plan is source:
         return plan
     if not isinstance(
-        plan, lp.Filter | lp.Sort | lp.Limit | lp.Unnest | lp.Project | lp.MapRows | lp.Check
+        plan,
+        lp.Filter | lp.Sort | lp.Limit | lp.Unnest | lp.Project | lp.Apply | lp.MapRows | lp.Check,
     ):
         return None
     if isinstance(plan, lp.MapRows) and plan.is_of_many:

@@ -17,6 +17,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy
 from zql.logical import plan as lp
+from zql.logical.carry_columns import carry_columns
 from zql.logical.scope import Names
 from zql.optimizer.facts import (
     calls_python,
@@ -254,7 +255,9 @@ def _reused(
         found = _made_below(plan, call)
         if found is not None:
             home, column = found
-            plan, swap[call, number] = _kept(plan, home, column), column
+            kept = carry_columns(plan, home, (column,))
+            if kept is not None:
+                plan, swap[call, number] = kept, column
     return plan, swap
 
 
@@ -273,17 +276,6 @@ def _made_below(
             return _made_below(plan.input, call)
         case _:
             return None
-
-
-def _kept(plan: lp.LogicalPlan, home: lp.LogicalPlan, column: ex.Column) -> lp.LogicalPlan:
-    """The plan with a column of `home`, below it, among its own."""
-    if plan is home or column in plan.columns:
-        return plan
-    below: lp.LogicalPlan = plan.input  # type: ignore[union-attr]
-    plan = lp.with_input(plan, _kept(below, home, column))
-    if isinstance(plan, lp.Project):
-        return replace(plan, assigns=(*plan.assigns, lp.Assign(column, column)))
-    return plan
 
 
 def _needs_flag(expr: ex.Expr) -> bool:
