@@ -183,8 +183,8 @@ class Pipeline:
 
         plan, count = plan_of(self.steps[0]), self.counts[0]
         numbered = 0
-        passes_on = isinstance(plan, StageResult) and isinstance(self._input, Part)
-        for batch in self._kept() if passes_on else self._selected():
+        part = self._input if isinstance(plan, StageResult) else None
+        for batch in self._kept(part) if isinstance(part, Part) else self._selected():
             count.rows_out += batch.num_rows
             for piece in self._bounded(batch):
                 if self._numbered:
@@ -194,13 +194,11 @@ class Pipeline:
                 yield piece
         count.rows_in = self.records_in
 
-    def _kept(self) -> Iterator[pa.RecordBatch]:
+    def _kept(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Rows that another stage left, as they are: DuckDB would only copy them."""
-        if not isinstance(self._input, Part):
-            raise InternalError("only a part of a stage's result is passed on")
         names = [column.name for column in plan_of(self.steps[0]).columns]
         count = self.counts[0]
-        batches = iter(part_reader(self._input))
+        batches = iter(part_reader(part))
         while True:
             began = time.perf_counter()
             batch = next(batches, None)

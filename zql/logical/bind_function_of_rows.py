@@ -65,22 +65,30 @@ def map_many(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
         )
     record = () if args else whole_record(scope, op.kind, op.span)
     handed = Handed(function, op.kind, scope.plan, record, args, keywords, shard=shard)
+    batch_rows = _batch_rows(op) or function.batch_size
+    return mapped(context, op, handed, batch_rows if op.kind == "MAP BATCHES" else None)
+
+
+def mapped(
+    context: Context, op: ast.MapRows, handed: Handed, batch_rows: int | None = None
+) -> Scope:
+    """The records that a function gives for what it is handed, in batches of so many rows."""
     fields = result_fields(context, op, handed)
     columns = tuple(context.names.column(f.name, f.type) for f in fields)
-    plan, args, keywords = computed(context, scope.plan, args, keywords)
+    plan, args, keywords = computed(context, handed.plan, handed.args, handed.keywords)
     plan = lp.MapRows(
         plan,
         op.kind,
-        with_source(op, function),
-        record,
+        with_source(op, handed.function),
+        handed.record,
         args,
         keywords,
         columns,
         fields.names,
         on_error=context.policy,
         span=op.span,
-        batch_rows=(_batch_rows(op) or function.batch_size) if op.kind == "MAP BATCHES" else None,
-        shard=shard,
+        batch_rows=batch_rows,
+        shard=handed.shard,
     )
     return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
 

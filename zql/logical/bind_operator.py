@@ -17,11 +17,10 @@ from zql.logical.bind_expression import ExpressionBinder, bind_arguments
 from zql.logical.bind_function_of_rows import (
     Handed,
     check_takes_rows,
-    computed,
     map_many,
+    mapped,
     python_function,
-    result_fields,
-    with_source,
+    whole_record,
 )
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
@@ -293,34 +292,14 @@ def map_rows(context: Context, scope: Scope, op: ast.MapRows, outer: tuple[Scope
     binder = ExpressionBinder(context, (scope, *outer), row_by_row=op.kind)
     positional = [a for a in op.args if not isinstance(a, ex.NamedArgument)]
     takes_record = not positional and not op.is_source
-    policy = context.policy
     args, keywords = bind_arguments(
         binder, op.args, function, op.span, record=1 if takes_record else 0
     )
     args, keywords = binder.typed_arguments(args, keywords)
     args, keywords = binder.as_declared(function, args, keywords)
-    record: tuple[tuple[str, ex.Column], ...] = ()
-    if takes_record:
-        unique(scope, f"in {op.kind}", op.span)
-        record = tuple((v.name, v.column) for v in scope.visible)
-    handed = Handed(function, op.kind, scope.plan, record, args, keywords)
-    fields = result_fields(context, op, handed)
-    columns = tuple(context.names.column(f.name, f.type) for f in fields)
-    _no_failing_arguments(policy, (*args, *(v for _, v in keywords)), op)
-    plan, args, keywords = computed(context, scope.plan, args, keywords)
-    plan = lp.MapRows(
-        plan,
-        op.kind,
-        with_source(op, function),
-        record,
-        args,
-        keywords,
-        columns,
-        fields.names,
-        on_error=policy,
-        span=op.span,
-    )
-    return Scope(plan, tuple(Visible(f.name, c) for f, c in zip(fields, columns, strict=True)))
+    record = whole_record(scope, op.kind, op.span) if takes_record else ()
+    _no_failing_arguments(context.policy, (*args, *(v for _, v in keywords)), op)
+    return mapped(context, op, Handed(function, op.kind, scope.plan, record, args, keywords))
 
 
 def _no_failing_arguments(
