@@ -266,6 +266,7 @@ class Engine:
     def _connect(self) -> Any:
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
+            remove_stale_folders(self._settings.temp_root())
         config = {
             "threads": str(self._threads),
             "memory_limit": f"{self._memory}B",
@@ -362,7 +363,9 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 
 
 def remove_stale_folders(root: str) -> None:
-    """Removes this user's folders of processes that were killed and could not do it themselves."""
+    """Removes this user's folders, and temporary files, of processes that were killed."""
+    if not os.path.isdir("/proc/self"):
+        return
     for name in os.listdir(root):
         words = name.split("-")
         path = os.path.join(root, name)
@@ -370,7 +373,10 @@ def remove_stale_folders(root: str) -> None:
             continue
         with suppress(OSError):
             if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                remove_folder(path)
+                if os.path.isdir(path):
+                    remove_folder(path)
+                else:
+                    os.unlink(path)
 
 
 def remove_folder(path: str) -> None:

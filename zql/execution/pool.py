@@ -25,6 +25,7 @@ from zql.execution.machine import private_memory
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
+from zql.failpoints import hit
 
 _POLL_SECONDS = 0.05
 _BESIDE_OTHERS = 2
@@ -192,6 +193,7 @@ class _Run:
                     self._restart(str(error))
                 return
             self._in_flight[future] = job
+            hit("task_sent")
             future.add_done_callback(self._done.put)
 
     def _next(self) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
+from zql.execution.engine import Engine, make_folder, remove_folder
+from zql.execution.kept import unkept
 from zql.execution.run import Run
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
@@ -86,6 +86,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -104,6 +107,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -175,8 +181,6 @@ class Runner:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
-            if sys.platform.startswith("linux"):
-                remove_stale_folders(self._settings.temp_root())
         return self._folder
 
     def take_retries(self) -> int:
