@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from zql.errors import Interrupted, RunError
 from zql.execution.conversion_mode import ConversionMode
@@ -94,6 +94,7 @@ class Engine:
         self._memory = memory or settings.native_memory()
         self._folder = folder
         self._own_folder = folder is None
+        self._remove_folder: Callable[[], object] = _nothing
         self._connection: Any = None
         self._root: Engine = self
         self._cursors: WeakSet[Engine] = WeakSet()
@@ -249,7 +250,7 @@ class Engine:
         if connection is not None:
             connection.close()
         if self._own_folder and self._folder is not None:
-            remove_folder(self._folder)
+            self._remove_folder()
             self._folder = None
 
     def __enter__(self) -> Engine:
@@ -266,6 +267,7 @@ class Engine:
     def _connect(self) -> Any:
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
             remove_stale_folders(self._settings.temp_root())
         config = {
             "threads": str(self._threads),
@@ -377,6 +379,15 @@ def remove_stale_folders(root: str) -> None:
                     remove_folder(path)
                 else:
                     os.unlink(path)
+
+
+def removed_with(owner: object, path: str) -> Callable[[], object]:
+    """What removes a folder; it is done when nobody did it and the owner, or the process, goes."""
+    return finalize(owner, remove_folder, path)
+
+
+def _nothing() -> None:
+    """There is nothing to remove."""
 
 
 def remove_folder(path: str) -> None:

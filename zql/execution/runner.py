@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, remove_folder
+from zql.execution.engine import Engine, make_folder, removed_with
 from zql.execution.kept import unkept
 from zql.execution.run import Run
 from zql.execution.settings import Settings
@@ -47,6 +47,7 @@ class Runner:
         self._tables = tables
         self._engine = engine
         self._folder: str | None = None
+        self._remove_folder: Callable[[], object]
         self._pool: Executor | None = None
 
     def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
@@ -160,7 +161,7 @@ class Runner:
             pool.close()
         folder, self._folder = self._folder, None
         if folder is not None:
-            remove_folder(folder)
+            self._remove_folder()
         self._shared.forget_stored()
 
     def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]:
@@ -181,6 +182,7 @@ class Runner:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
         return self._folder
 
     def take_retries(self) -> int:
