@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from fake_executor import FakeExecutor
+from zql import failpoints
 from zql.errors import InternalError, Interrupted, RunError, UdfError
-from zql.execution import tasks
+from zql.execution import tasks, worker
 from zql.execution.engine import Engine
 from zql.execution.executor import Executor, InProcess, Job
 from zql.execution.kept import KeptFile
@@ -238,6 +239,32 @@ def test_workers_that_cannot_start_are_an_error(tmp_path):
     with pytest.raises((RunError, FileNotFoundError)):
         list(pool.run(jobs(double, [1])))
     pool.close()
+
+
+def test_workers_that_do_not_begin_are_an_error(tmp_path, monkeypatch):
+    """However long they would take: every wait has an end."""
+    monkeypatch.setattr("zql.execution.pool._START_SECONDS", 0.2)
+    failpoints.arm("worker_starting:*:sleep=1000")
+    pool = Pool(Settings(workers=1), str(tmp_path))
+    try:
+        with pytest.raises(RunError, match=r"cannot be started: none began in 0\.2 s"):
+            list(pool.run(jobs(double, [1])))
+    finally:
+        failpoints.arm("")
+        pool.close()
+
+
+def test_killed_while_jobs_wait_it_leaves_nothing(tmp_path):
+    """loky's own thread would die of a job that it was told to drop, with its semaphores open."""
+    leaks = Leaks()
+    for tried in range(3):
+        pool = Pool(replace(SETTINGS, workers=1), str(tmp_path))
+        assert works(pool)
+        for job in jobs(late, [0.001] * 50):
+            pool.executor().submit(worker.work, job, {})
+        time.sleep(0.001 * tried)
+        pool.close()
+    assert leaks.found() == []
 
 
 def test_nothing_is_left_of_a_closed_pool(tmp_path):

@@ -32,6 +32,8 @@ _BESIDE_OTHERS = 2
 _MOST_STARTS = 3
 _CLOSE_SECONDS = 10.0
 """How long workers may take to close what they have."""
+_START_SECONDS = 120.0
+"""How long it may take until one of them is ready for jobs."""
 
 
 class Pool:
@@ -47,6 +49,7 @@ class Pool:
         self._starter = Starter(self._start)
         self.inbox = Inbox(folder)
         self._executor: Any = None
+        self._started = 0.0
 
     def warm(self) -> None:
         """Starts the processes in the background, which takes most of a second."""
@@ -74,7 +77,7 @@ class Pool:
             return
         for pid in pids(executor):
             _kill(pid)
-        executor.shutdown(wait=True, kill_workers=True)
+        _shut_down(executor)
         self.inbox.forward()
         self.inbox.forget()
         worker.forget(self._folder)
@@ -111,7 +114,13 @@ class Pool:
         """The processes, started if need be."""
         if self._executor is None:
             self._executor = self._starter.result()
+            self._started = time.monotonic()
         return self._executor
+
+    @property
+    def late(self) -> bool:
+        """Whether the workers have had their time to start; ask as long as none has begun."""
+        return time.monotonic() - self._started > _START_SECONDS
 
     def _start(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
@@ -144,6 +153,7 @@ class _Run:
         self._looked = 0.0
         self._suspected = False
         self._bad_starts = 0
+        self._started = False
         self._levels = levels()
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -202,6 +212,7 @@ class _Run:
             return self._done.get(timeout=_POLL_SECONDS)
         except Empty:
             self._watch_memory()
+            self._watch_start()
             return None
 
     def _bury(self, reason: str) -> Iterator[Outcome]:
@@ -254,17 +265,29 @@ class _Run:
 
     def _restart(self, unexplained: str) -> None:
         """New processes. Raises `RunError` when they die again and again without any job."""
+        late = not self._started and self._pool.late
         self._pool.kill()
+        self._started = False
         if not unexplained:
             self._bad_starts = 0
             return
         self._bad_starts += 1
         if self._bad_starts >= _MOST_STARTS:
             raise RunError(
-                f"worker processes cannot be started: {_exit_reason(unexplained)}",
+                "worker processes cannot be started: "
+                + (f"none began in {_START_SECONDS:g} s" if late else _exit_reason(unexplained)),
                 code="R717",
                 hint="see the messages above; is there enough memory?",
             )
+
+    def _watch_start(self) -> None:
+        """Ends workers of which none comes to its first job: their end is then looked into."""
+        if self._started:
+            return
+        self._started = bool(worker.noted(self._pool.folder))
+        if not self._started and self._pool.late:
+            for pid in pids(self._pool.executor()):
+                _kill(pid)
 
     def _watch_memory(self) -> None:
         """Ends the biggest worker when all processes together are over the budget."""
@@ -303,6 +326,20 @@ class _Run:
 def pids(executor: Any) -> list[int]:
     """Process ids of an executor's workers."""
     return list(getattr(executor, "_processes", None) or ())
+
+
+def _shut_down(executor: Any) -> None:
+    """Lets loky tidy up behind its workers, whose end may not come before it is told of it."""
+    # It would look for the jobs that wait behind these numbers, find that they were dropped, and
+    # its thread would die with semaphores open.
+    waiting = executor._work_ids  # noqa: SLF001 - see above
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()
+    manager = executor._executor_manager_thread  # noqa: SLF001 - `wait` has no bound
+    executor.shutdown(wait=False, kill_workers=True)
+    if manager is not None:
+        manager.join(_CLOSE_SECONDS)
 
 
 def _outcome(job: Job, value: Any) -> Outcome:
