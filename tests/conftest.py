@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import pytest
+from zql.execution import async_calls
 from zql.session import default_session
 from zql.user_cache import cache_folder as cache_folder_of_user
 
@@ -32,7 +33,11 @@ def nothing_is_left(tmp_path_factory):
     os.environ["TMPDIR"] = tempfile.tempdir = str(root)
     watch = Leaks(root) if sys.platform.startswith("linux") else None
     yield
+    # These two are there for as long as the process is.
     default_session().close()
+    for loop in async_calls._loops:
+        loop.close()
+    async_calls._loops.clear()
     tempfile.tempdir = None
     if before is None:
         del os.environ["TMPDIR"]

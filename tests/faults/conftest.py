@@ -55,8 +55,18 @@ class Place:
     def script(self, job: str, mode: str = "overwrite") -> str:
         return SCRIPTS[job].format(options=f"OPTIONS (mode = '{mode}')")
 
-    def go(self, job: str, faults: str = "", workers: int = 1) -> int:
-        """Starts a run in another process; its id."""
+    def go(
+        self,
+        job: str,
+        faults: str = "",
+        *,
+        file_bytes: int = -1,
+        settings: dict | None = None,
+    ) -> int:
+        """Starts a script, or one of those above, in another process; its id.
+
+        A file that it writes may have `file_bytes`.
+        """
         for path in self.counts.iterdir():
             path.unlink()
         return self.zygote.ask(
@@ -66,9 +76,9 @@ class Place:
                 "temp": str(self.temp),
                 "counts": str(self.counts),
                 "faults": faults,
-                "workers": workers,
-                "settings": {"split_size": 600},
-                "script": self.script(job),
+                "file_bytes": file_bytes,
+                "settings": {"split_size": 600, "workers": 1, **(settings or {})},
+                "script": self.script(job) if job in SCRIPTS else job,
             }
         )
 
@@ -80,7 +90,8 @@ class Place:
 
     def here(self, job: str, mode: str = "overwrite") -> int:
         """Runs a script in this process; the number of rows that it wrote."""
-        return self.session.run(self.script(job, mode)).counters["records_written"]
+        script = self.script(job, mode) if job in SCRIPTS else job
+        return self.session.run(script).counters["records_written"]
 
     def check(self, job: str, reference: Counter[str], pid: int | None = None) -> None:
         """All invariants, with second runs in a session of their own where nothing is warm."""

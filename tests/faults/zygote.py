@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import traceback
 
@@ -45,9 +46,11 @@ def run(job: dict) -> None:
     from zql.session import Session
 
     failpoints.arm(job["faults"], job["counts"])
+    if job["file_bytes"] >= 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_bytes"], job["file_bytes"]))
     code = 0
     try:
-        with Session(temp_dir=job["temp"], workers=job["workers"]) as session:
+        with Session(temp_dir=job["temp"]) as session:
             for name, value in job["settings"].items():
                 session.set(name, value)
             session.run(job["script"])

@@ -456,16 +456,20 @@ def _translate(error: Exception) -> RunError:
     kind = str(facts.get("exception_type") or text.partition(" Error:")[0])
     position = facts.get("position")
     candidates: Sequence[str] = [c for c in str(facts.get("candidates", "")).split(",") if c]
+    message = _ADVICE.sub("", str(facts.get("exception_message", text))).rstrip()
     return EngineError(
-        _ADVICE.sub("", str(facts.get("exception_message", text))).rstrip(),
+        message,
         kind=kind,
         subtype=str(facts.get("error_subtype", "")),
         position=int(position) if position is not None else None,
         candidates=tuple(candidates),
-        hint=_MEMORY_HINT if kind == "Out of Memory" else None,
+        hint=_MEMORY_HINT if kind == "Out of Memory" else _ROOM_HINT if _SPILL in message else None,
     )
 
 
+_ROOM_HINT = "set temp_dir to a folder with more room (--temp-dir, SET temp_dir)"
+_SPILL = "duckdb_temp_"
+"""In the names of files into which DuckDB spills."""
 _NAME_PARTS = 3
 _ADVICE = re.compile(r"\s*(?:,? or |Use )\"?SET \w+ ?=.*", re.DOTALL)
 """DuckDB's advice to change its settings, which cannot be followed here."""
