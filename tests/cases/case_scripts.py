@@ -109,6 +109,7 @@ SCRIPTS = {
     " FROM 'in*.jsonl' |> EXTEND udf.hog(a) AS n |> WRITE 'out/{shard}.jsonl'",
     "R03": "IMPORT PYTHON 'udf.py';"
     " FROM 'in*.jsonl' |> EXTEND udf.die_once(a) AS b |> WRITE 'out/{shard}.jsonl'",
+    "R05": "SHOW SETTINGS |> SELECT name, value",
     "R07": "FROM 'd/*.jsonl' |> AGGREGATE count(*) AS n",
     "R09": "FROM 'members.jsonl.gz' <way> |> AGGREGATE count(*) AS n, sum(a) AS s;"
     " FROM 'frames.jsonl.zst' <way> |> AGGREGATE count(*) AS n, sum(a) AS s",
@@ -187,7 +188,6 @@ WAYS = {
 }
 
 LATER = {
-    "R05": "tests/execution/test_machine.py reads the same trees of a cgroup",
     "X07": "tests/repl and tests/display look at what reaches a terminal",
     "X09": "there is no HTML output yet",
     "X11": "tests in this folder: test_secrets_stay_secret",

@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 from case_scripts import LATER, SCRIPTS, WAYS
 from zql.errors import ZqlError
+from zql.execution import machine
 from zql.logical.context import Declarations
 from zql.session import Session
 from zql.source import Source
@@ -282,7 +283,7 @@ PROPERTIES: dict[str, Callable[[Path, Outcome], None]] = {
 
 # ---- the runner --------------------------------------------------------------------------------
 
-ALONE = {"P07", "O03", "O05", "O11", "R01", "R03", "R07", "R11", "X03", "X05"}
+ALONE = {"P07", "O03", "O05", "O11", "R01", "R03", "R05", "R07", "R11", "X03", "X05"}
 """Cases whose jobs need more than one script and one answer: tests of their own, below."""
 
 
@@ -467,6 +468,27 @@ def test_r03_a_worker_that_dies_once(folder):
     rows = [r["a"] for path in sorted(folder.glob("out/*.jsonl")) for r in lines(path)]
     assert rows == [0, 1, 2, 3]
     assert (folder / "died").exists()
+    assert json.loads(done.stdout)["counters"]["retries"] == 1
+
+
+@pytest.mark.parametrize("version", ["cgroup_v1", "cgroup_v2"])
+def test_r05_processors_and_memory_of_a_control_group(version, folder, monkeypatch):
+    put("R05", folder)
+    for function in (machine.allowed_cpus, machine.allowed_memory):
+        monkeypatch.setattr(function, "__defaults__", (str(folder / version),))
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(64)))
+    with Session() as session:
+        settings = dict(run(session, SCRIPTS["R05"]).rows)
+        assert (settings["workers"], settings["threads"]) == ("2", "2")  # a worker has one thread
+        assert 0 < int(settings["memory"]) <= 1 << 30
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinities of Linux")
+def test_r05_processors_of_an_affinity(folder):
+    one = {min(os.sched_getaffinity(0))}
+    done = zql("-c", SCRIPTS["R05"], "--jsonl", preexec_fn=lambda: os.sched_setaffinity(0, one))
+    settings = dict(printed(done))
+    assert (settings["workers"], settings["threads"]) == ("1", "1")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of open files are POSIX")

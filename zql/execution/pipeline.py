@@ -14,6 +14,7 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
+from zql.execution.call_timeout import note_rows
 from zql.execution.calls_ahead import Stuck, is_special
 from zql.execution.carry import carried
 from zql.execution.context import Context
@@ -38,6 +39,7 @@ from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
+from zql.failpoints import hit
 from zql.logical.plan import (
     Apply,
     BatchInput,
@@ -186,6 +188,7 @@ class Pipeline:
         part = self._input if isinstance(plan, StageResult) else None
         for batch in self._kept(part) if isinstance(part, Part) else self._selected():
             count.rows_out += batch.num_rows
+            hit("batch_read")
             for piece in self._bounded(batch):
                 if self._numbered:
                     numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
@@ -382,6 +385,7 @@ class Pipeline:
         """Python over each batch."""
         for batch in stream:
             self._rejections.reached(policies, batch.num_rows)
+            self._note_rows(batch, count)
             results = caller.run(batch)
             while True:
                 began = time.perf_counter()
@@ -399,6 +403,7 @@ class Pipeline:
                 if result is None:
                     break
                 count.rows_out += result.num_rows
+                hit("batch_called")
                 yield result
             if caller.failures:
                 count.rejected += len(caller.failures)
@@ -432,6 +437,7 @@ class Pipeline:
             if result is None:
                 return
             count.rows_out += result.num_rows
+            hit("batch_called")
             yield result
 
     def _batched(
@@ -457,6 +463,7 @@ class Pipeline:
             if keeps and ORDINAL not in batch.schema.names:
                 numbered = batch.append_column(ORDINAL, self._numbers(batch, count))
             self._rejections.reached(policies, batch.num_rows)
+            self._note_rows(batch, count)
             count.rows_in += batch.num_rows
             yield numbered
 
@@ -469,6 +476,16 @@ class Pipeline:
         if ORDINAL in batch.schema.names:
             return batch.column(ORDINAL)
         return pa.array(range(count.rows_in, count.rows_in + batch.num_rows), pa.int64())
+
+    def _note_rows(self, batch: pa.RecordBatch, count: StepCount) -> None:
+        """Puts down at which rows the task is now, for when its worker dies of them."""
+        if not batch.num_rows:
+            return
+        first, last = count.rows_in, count.rows_in + batch.num_rows - 1
+        if ORDINAL in batch.schema.names:
+            numbers = batch.column(ORDINAL)
+            first, last = numbers[0].as_py(), numbers[batch.num_rows - 1].as_py()
+        note_rows(first, last)
 
     def place(self, first: int | None, last: int | None) -> str:
         """Where calls were, on these rows of the input; not known, the input itself."""

@@ -15,18 +15,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import Interrupted, RunError
 from zql.execution import worker
 from zql.execution.call_timeout import DUMP, Overdue, Watch
+from zql.execution.executor import Bug, Death, Job, Outcome
 from zql.execution.machine import private_memory
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
-from zql.execution.worker import Job
+from zql.failpoints import hit
 
 if TYPE_CHECKING:
     from zql.execution.fork_server import ForkServer
@@ -43,35 +43,12 @@ _LOADED = (
     "zql.execution.task",
 )
 """What workers import sooner or later."""
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """How a job ended its worker, `tries` times; `memory` when it was for using too much.
-
-    `detail` is where in the job it was, when the job notes that; `notes` are the user's frames at
-    a crash; `overdue` is a call for whose time limit the process was ended.
-    """
-
-    tries: int
-    reason: str
-    memory: bool = False
-    detail: int | None = None
-    notes: tuple[str, ...] = ()
-    overdue: Overdue | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a job: what its function gave, or how its worker died of it."""
-
-    job: Job
-    value: Any = None
-    death: Death | None = None
+_START_SECONDS = 120.0
+"""How long it may take until one of them is ready for jobs."""
 
 
 class Pool:
-    """Processes that do jobs, for one `run` at a time."""
+    """An executor of processes on this machine."""
 
     def __init__(self, settings: Settings, folder: str) -> None:
         """Starts nothing yet. The workers keep notes and spilled rows in `folder`."""
@@ -84,6 +61,7 @@ class Pool:
         self._server: ForkServer | None = None
         self.inbox = Inbox(folder)
         self._executor: Any = None
+        self._started = 0.0
 
     def warm(self) -> None:
         """Starts the processes in the background, which takes most of a second."""
@@ -111,7 +89,7 @@ class Pool:
             return
         for pid in pids(executor):
             _kill(pid)
-        executor.shutdown(wait=True, kill_workers=True)
+        _shut_down(executor)
         self.inbox.forward()
         self.inbox.forget()
         worker.forget(self._folder)
@@ -150,7 +128,13 @@ class Pool:
         """The processes, started if need be."""
         if self._executor is None:
             self._executor = self._starter.result()
+            self._started = time.monotonic()
         return self._executor
+
+    @property
+    def late(self) -> bool:
+        """Whether the workers have had their time to start; ask as long as none has begun."""
+        return time.monotonic() - self._started > _START_SECONDS
 
     def _start(self) -> Any:
         parent, context = os.getpid(), None
@@ -186,10 +170,12 @@ class _Run:
         self._tries: Counter[int] = Counter()
         self._over_budget: set[int] = set()
         self._overdue: dict[int, Overdue] = {}
+        self._late: set[int] = set()
         self._watch = Watch(pool.folder)
         self._looked = 0.0
         self._suspected = False
         self._bad_starts = 0
+        self._started = False
         self._levels = levels()
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -211,7 +197,7 @@ class _Run:
                 error = future.exception()
                 if error is None:
                     self._bad_starts = 0
-                    yield Outcome(self._in_flight.pop(future), future.result())
+                    yield _outcome(self._in_flight.pop(future), future.result())
                 elif _is_death(error):
                     yield from self._bury(str(error))
                 else:
@@ -239,6 +225,7 @@ class _Run:
                     self._restart(str(error))
                 return
             self._in_flight[future] = job
+            hit("task_sent")
             future.add_done_callback(self._done.put)
 
     def _next(self) -> Any:
@@ -247,6 +234,7 @@ class _Run:
             return self._done.get(timeout=_POLL_SECONDS)
         except Empty:
             self._watch_memory()
+            self._watch_start()
             return None
 
     def _bury(self, reason: str) -> Iterator[Outcome]:
@@ -255,16 +243,18 @@ class _Run:
         for future, job in self._in_flight.items():
             # All futures of a broken pool end at once.
             if future.exception() is None:
-                yield Outcome(job, future.result())
+                yield _outcome(job, future.result())
             else:
                 lost.append(job)
         alone = len(self._in_flight) == 1
         self._in_flight.clear()
         self._done = SimpleQueue()
-        notes = [at for at in worker.noted(self._pool.folder).values() if at]
-        begun = {at[0]: at[1] if at[1:] else None for at in notes}
+        noted = {pid: at for pid, at in worker.noted(self._pool.folder).items() if at}
+        begun = {at[0]: at[1] if at[1:] else None for at in noted.values()}
+        rows = {at[0]: self._watch.rows(pid) for pid, at in noted.items()}
         crashes = worker.crashes(self._pool.folder)
-        guilty = begun.keys() & (self._over_budget | self._overdue.keys()) or begun.keys()
+        ended = self._over_budget | self._overdue.keys() | self._late
+        guilty = begun.keys() & ended or begun.keys()
         self._restart("" if begun else reason)
         for job in reversed(lost):
             if job.id not in guilty:
@@ -273,12 +263,20 @@ class _Run:
             self._tries[job.id] += 1
             tries = self._tries[job.id]
             memory = job.id in self._over_budget
+            limit = self._pool.settings.task_timeout if job.id in self._late else None
+            self._late.discard(job.id)
             late = self._overdue.pop(job.id, None)
-            if late is not None:
-                yield Outcome(job, death=Death(tries, "", False, begun[job.id], crashes, late))
-                continue
-            if tries >= self._pool.settings.tries or (alone and memory):
-                death = Death(tries, _exit_reason(reason), memory, begun[job.id], crashes)
+            death = Death(
+                tries,
+                "" if late is not None else _exit_reason(reason),
+                memory,
+                begun[job.id],
+                crashes,
+                late,
+                rows[job.id],
+                limit,
+            )
+            if late is not None or tries >= self._pool.settings.tries or (alone and memory):
                 yield Outcome(job, death=death)
                 continue
             self._pool.retries += 1
@@ -289,17 +287,29 @@ class _Run:
 
     def _restart(self, unexplained: str) -> None:
         """New processes. Raises `RunError` when they die again and again without any job."""
+        late = not self._started and self._pool.late
         self._pool.kill()
+        self._started = False
         if not unexplained:
             self._bad_starts = 0
             return
         self._bad_starts += 1
         if self._bad_starts >= _MOST_STARTS:
             raise RunError(
-                f"worker processes cannot be started: {_exit_reason(unexplained)}",
+                "worker processes cannot be started: "
+                + (f"none began in {_START_SECONDS:g} s" if late else _exit_reason(unexplained)),
                 code="R717",
                 hint="see the messages above; is there enough memory?",
             )
+
+    def _watch_start(self) -> None:
+        """Ends workers of which none comes to its first job: their end is then looked into."""
+        if self._started:
+            return
+        self._started = bool(worker.noted(self._pool.folder))
+        if not self._started and self._pool.late:
+            for pid in pids(self._pool.executor()):
+                _kill(pid)
 
     def _watch_memory(self) -> None:
         """Ends the biggest worker when all processes together are over the budget."""
@@ -314,21 +324,51 @@ class _Run:
             _kill(pid)
 
     def _watch_calls(self) -> None:
-        """Ends workers whose calls are overdue and have not ended when they were told to."""
+        """Ends workers whose calls are overdue and have not ended when they were told to, and
+        those whose tasks are.
+        """
         if time.monotonic() - self._looked < _POLL_SECONDS:
             return
         self._looked = time.monotonic()
-        late = self._watch.look(pids(self._pool.executor()))
-        at = worker.noted(self._pool.folder) if late else {}
+        processes = pids(self._pool.executor())
+        late = self._watch.look(processes)
+        limit = self._pool.settings.task_timeout
+        slow = [] if limit is None else self._watch.late(processes, limit)
+        at = worker.noted(self._pool.folder) if late or slow else {}
         for pid, overdue in late:
             if at.get(pid):
                 self._overdue.setdefault(at[pid][0], overdue)
+                _end(pid)
+        for pid in slow:
+            if at.get(pid):
+                self._late.add(at[pid][0])
                 _end(pid)
 
 
 def pids(executor: Any) -> list[int]:
     """Process ids of an executor's workers."""
     return list(getattr(executor, "_processes", None) or ())
+
+
+def _shut_down(executor: Any) -> None:
+    """Lets loky tidy up behind its workers, whose end may not come before it is told of it."""
+    # It would look for the jobs that wait behind these numbers, find that they were dropped, and
+    # its thread would die with semaphores open.
+    waiting = executor._work_ids  # noqa: SLF001 - see above
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()
+    manager = executor._executor_manager_thread  # noqa: SLF001 - `wait` has no bound
+    executor.shutdown(wait=False, kill_workers=True)
+    if manager is not None:
+        manager.join(_CLOSE_SECONDS)
+
+
+def _outcome(job: Job, value: Any) -> Outcome:
+    """What a worker gave. Raises `InternalError` for what a function raised."""
+    if isinstance(value, Bug):
+        raise value.error(job.place)
+    return Outcome(job, value)
 
 
 def _is_death(error: BaseException) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
+from zql.execution.engine import Engine, make_folder, removed_with
+from zql.execution.kept import unkept
 from zql.execution.run import Run
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
@@ -22,7 +22,7 @@ from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
-    from zql.execution.pool import Pool
+    from zql.execution.executor import Executor
     from zql.execution.report import RunReport
 
 
@@ -47,7 +47,8 @@ class Runner:
         self._tables = tables
         self._engine = engine
         self._folder: str | None = None
-        self._pool: Pool | None = None
+        self._remove_folder: Callable[[], object]
+        self._pool: Executor | None = None
 
     def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
         """Runs a plan for what it leaves behind; rows that nobody takes are dropped.
@@ -86,6 +87,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -104,6 +108,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -154,14 +161,14 @@ class Runner:
             pool.close()
         folder, self._folder = self._folder, None
         if folder is not None:
-            remove_folder(folder)
+            self._remove_folder()
         self._shared.forget_stored()
 
     def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]:
         """By key from where workers load shared objects. Raises `UdfError`."""
         return self._shared.stored(objects, self.folder()) if objects else {}
 
-    def pool(self) -> Pool:
+    def pool(self) -> Executor:
         """The workers, not started before they are needed."""
         if self._pool is None:
             from zql.execution.pool import Pool
@@ -175,8 +182,7 @@ class Runner:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
-            if sys.platform.startswith("linux"):
-                remove_stale_folders(self._settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
         return self._folder
 
     def take_retries(self) -> int:

@@ -7,17 +7,17 @@ import faulthandler
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any
 
 from zql.execution import call_timeout, traces
 from zql.execution.engine import Engine
+from zql.execution.executor import Bug, Job
 from zql.execution.instances import OF_WORKER
 from zql.execution.printouts import Levels, Outbox
 from zql.execution.settings import Settings
+from zql.failpoints import hit
 from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
@@ -33,19 +33,10 @@ _CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 _state: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """`function(engine, argument)` to be called in a worker; `place` says on what, for people."""
-
-    id: int
-    function: Callable[[Engine, Any], Any]
-    argument: Any
-    place: str
-
-
 def prepare(parent: int, folder: str, settings: Settings) -> None:
     """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small."""
     _end_with(parent)
+    hit("worker_starting")
     _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _CLOSE is not None:
@@ -75,6 +66,8 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
         engine().rows(statement)
     import duckdb  # noqa: F401 - what scanning Arrow data needs
 
+    hit("worker_started")
+
 
 def engine() -> Engine:
     """The worker's connection: one thread, its share of the memory, a spill folder of its own."""
@@ -91,15 +84,19 @@ def engine() -> Engine:
 def work(job: Job, levels: Levels) -> Any:
     """Does one job. What it was doing stands in a file when the process dies of it.
 
-    `levels` are those of the other process's loggers.
+    `levels` are those of the other process's loggers. A `Bug` stands for what the function raised.
     """
     note(job.id)
+    call_timeout.begin_job()
     outbox: Outbox = _state["outbox"]
     outbox.begin(job.place, levels)
     try:
         return job.function(engine(), job.argument)
+    except BaseException as error:  # noqa: BLE001 - an exception may be one that cannot be sent
+        return Bug.of(error)
     finally:
         outbox.end()
+        call_timeout.end_job()
         note(None)
 
 
