@@ -45,16 +45,18 @@ class Settings:
     """Settings of a run. None means: as the machine allows.
 
     `memory` is the budget in bytes of the coordinator and all workers together; `split_size` the
-    bytes of input for one task; `inline_bytes` how much input a query without WRITE may have and
-    still call Python in this process; `batch_rows` and `batch_bytes` bound what a task holds.
-    `tries` is how often a task is started whose worker dies.
+    bytes of input for one task, `file_size` those that an output file should have at least
+    (`zql/execution/sizes.py` chooses what is not set); `inline_bytes` how much input a query
+    without WRITE may have and still call Python in this process; `batch_rows` and
+    `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies.
     """
 
     workers: int | None = None
     threads: int | None = None
     memory: int | None = None
     temp_dir: str | None = None
-    split_size: int = 64 * MIB
+    split_size: int | None = None
+    file_size: int | None = None
     inline_bytes: int = 16 * MIB
     batch_rows: int = 2048
     batch_bytes: int = 4 * MIB

@@ -15,6 +15,7 @@ from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
+from zql.execution.sizes import split_of_tasks
 from zql.execution.sources import Input
 from zql.execution.stuck import late_error, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
@@ -37,11 +38,13 @@ def inputs_of(
             format_, options = format_of(scan.format, scan.own), dict(scan.options)
             if scan.own is not None and any(c.kind == "row" for c in scan.columns_read):
                 options["file_row_number"] = True
-            return list(format_.splits(scan.files, options, settings.split_size, engine))
+            size = split_of_tasks(input_bytes(stage, results), settings.split_size).size
+            return list(format_.splits(scan.files, options, size, engine))
         case StageResult(number) if stage.by_file:
             return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):
-            return list(kept.parts(results[number], settings.split_size, settings.batch_rows))
+            size = split_of_tasks(input_bytes(stage, results), settings.split_size).size
+            return list(kept.parts(results[number], size, settings.batch_rows))
         case _:
             raise InternalError("tasks need a source")
 

@@ -245,9 +245,15 @@ def _map_inputs(
     return map_children(plan, visit)
 
 
+_CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes"})
+"""Options of WRITE by which all rows are kept first, and then cut."""
+
+
 def _is_written_by_tasks(sink: Sink) -> bool:
     """Whether a writer of the user's own writes several files: each is written in a worker."""
-    if not isinstance(sink, WriteFiles) or sink.own is None or "shards" in dict(sink.options):
+    if not isinstance(sink, WriteFiles) or sink.own is None:
+        return False
+    if not _CUT_BY.isdisjoint(dict(sink.options)):
         return False
     return "{shard" in sink.uri or sink.uri.endswith("/")
 
