@@ -19,7 +19,7 @@ format:  ## format the code, mend what ruff can mend
 	$(PYTHON) -m ruff check --fix $(SOURCES)
 
 test:  ## everything
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist worksteal
 
 golden:  ## write the golden files and the outputs in the documentation anew
 	UPDATE_GOLDEN=1 $(PYTHON) -m pytest tests/plans tests/errors tests/queries tests/docs
