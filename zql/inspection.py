@@ -134,6 +134,7 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "temp_dir": values.temp_root(),
         "batch_rows": values.batch_rows,
         "retries": values.tries,
+        "task_timeout": "none" if values.task_timeout is None else f"{values.task_timeout:g}s",
         "optimizer": str(not disabled.issuperset(RULES)).lower(),
         "disabled_rules": ", ".join(sorted(disabled)),
     }

@@ -18,6 +18,7 @@ SETTINGS = {
     "temp_dir": "temp_dir",
     "batch_rows": "batch_rows",
     "retries": "tries",
+    "task_timeout": "task_timeout",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
@@ -29,6 +30,7 @@ MEANINGS = {
     "optimizer": "false switches off every rule",
     "retries": "how often a task is started whose worker dies",
     "split_size": "bytes of input for one task",
+    "task_timeout": "the time that a task may take, '10m', before its worker is ended",
     "temp_dir": "the folder for what a run keeps on disk",
     "threads": "threads of DuckDB in this process",
     "workers": "processes that run Python functions",
@@ -91,6 +93,8 @@ def setting_value(name: str, value: Any) -> Any:
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)
+    if name == "task_timeout":
+        return None if str(value).lower() == "none" else parse_seconds(value)
     if name == "optimizer":
         words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
         if str(value).lower() in words:

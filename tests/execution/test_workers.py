@@ -9,12 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from zql.errors import Interrupted, RunError, UdfError
-from zql.execution import worker
-from zql.execution.engine import make_folder, remove_folder, remove_stale_folders
-from zql.execution.pool import Pool
-from zql.execution.settings import Settings
-from zql.execution.worker import Job
+from zql.errors import Interrupted, UdfError
+from zql.execution.engine import remove_stale_folders
 
 HERE = Path(__file__).parent
 
@@ -92,10 +88,29 @@ def test_a_poisonous_task_is_found_and_named(place):
     with pytest.raises(UdfError) as caught:
         place.run(WRITE)
     error = caught.value
-    assert "in2.jsonl died 3 times (SIGABRT(-6)), while it called udf.f" in error.message
+    told = "rows 1 to 10 of in2.jsonl died 3 times (SIGABRT(-6)), while it called udf.f"
+    assert told in error.message
     assert error.notes == (f'File "{place.folder}/udf.py", line 7 in f',)
     assert (place.folder / "calls-27").read_text() == "xxx"
     assert "out" not in place.names()
+
+
+def test_a_task_that_hangs_once_is_ended_and_done_again(place):
+    place.functions(
+        """
+        import os, time
+        def f(id: int) -> int:
+            if id == 25 and not os.path.exists("hung"):
+                open("hung", "w").close()
+                time.sleep(1000)
+            return id
+        """
+    )
+    with place.session() as session:
+        session.set("task_timeout", "500ms")
+        report = session.run(WRITE)
+    assert ids(place) == list(range(40))
+    assert report.counters["retries"] == 1
 
 
 FAILURES = {
@@ -254,60 +269,6 @@ def test_interrupt_from_another_thread(place):
         threading.Timer(2.0, session.interrupt).start()
         with pytest.raises(Interrupted):
             session.run(WRITE)
-
-
-# ---- the pool by itself ----------------------------------------------------------------------
-
-
-def double(_engine, number):
-    return number * 2
-
-
-def late(_engine, seconds):
-    time.sleep(seconds)
-
-
-def die_alone(_engine, number):
-    if number == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.05)
-    return number
-
-
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory):
-    folder = make_folder(str(tmp_path_factory.mktemp("pool")))
-    pool = Pool(Settings(workers=2), folder)
-    yield pool
-    pool.close()
-    assert worker.noted(folder) == {}
-    remove_folder(folder)
-
-
-def test_each_job_has_one_outcome(pool):
-    jobs = [Job(i, double, i, "") for i in range(50)]
-    assert sorted((o.job.id, o.value) for o in pool.run(jobs)) == [(i, 2 * i) for i in range(50)]
-    assert list(pool.run([])) == []
-
-
-def test_only_the_guilty_job_dies(pool):
-    outcomes = {o.job.id: o for o in pool.run([Job(i, die_alone, i, "") for i in range(12)])}
-    assert set(outcomes) == set(range(12))
-    assert [i for i, o in outcomes.items() if o.death] == [3]
-    assert outcomes[3].death.tries == 3
-    assert all(o.value == i for i, o in outcomes.items() if i != 3)
-
-
-def test_a_limit_in_time(pool):
-    with pytest.raises(TimeoutError):
-        list(pool.run([Job(1, late, 100, "")], 0.3))
-    assert [o.value for o in pool.run([Job(1, double, 4, "")])] == [8]
-
-
-def test_workers_that_cannot_start_are_an_error(tmp_path):
-    pool = Pool(Settings(workers=1), str(tmp_path / "missing"))
-    with pytest.raises((RunError, FileNotFoundError)):
-        list(pool.run([Job(1, double, 1, "")]))
 
 
 def test_stale_folders_are_removed(tmp_path):

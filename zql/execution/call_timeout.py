@@ -24,8 +24,8 @@ from zql.execution.refused import RefusedCallError, took_too_long
 
 SIGNAL, DUMP = signal.SIGUSR2, signal.SIGUSR1
 """What ends a call, and what lets a process write down where it is."""
-_BEGAN, _LIMIT, _INTERRUPTED, _FUNCTION, _FIRST, _LAST = range(6)
-_NUMBERS = 6
+_BEGAN, _LIMIT, _INTERRUPTED, _FUNCTION, _FIRST, _LAST, _JOB, _TOP, _END = range(9)
+_NUMBERS = 9
 _NO_ROW = -1
 _AGAIN_SECONDS = 1.0
 _KILL_SECONDS = 2.0
@@ -46,6 +46,24 @@ class _Cells:
 
 
 _cells = _Cells()
+
+
+def begin_job() -> None:
+    """The process begins with a job, of which it is at no row yet."""
+    numbers = _cells.numbers
+    numbers[_TOP] = numbers[_END] = _NO_ROW
+    numbers[_JOB] = time.monotonic_ns()
+
+
+def end_job() -> None:
+    """The job is done."""
+    _cells.numbers[_JOB] = 0
+
+
+def note_rows(first: int, last: int) -> None:
+    """From now on the process is at these rows of its task's input."""
+    numbers = _cells.numbers
+    numbers[_TOP], numbers[_END] = first, last
 
 
 def share(folder: str) -> None:
@@ -252,6 +270,22 @@ class Watch:
             elif numbers[_INTERRUPTED]:
                 self._tell(pid, began)
         return found
+
+    def late(self, pids: Iterable[int], seconds: float) -> list[int]:
+        """Those whose job has taken longer than that."""
+        cells = [(pid, self._of(pid)) for pid in pids]
+        return [
+            pid
+            for pid, numbers in cells
+            if numbers is not None and overdue(numbers[_JOB], round(seconds * 1e9))
+        ]
+
+    def rows(self, pid: int) -> Span | None:
+        """The rows of its task's input that a process, which may have died, is or was at."""
+        numbers = self._of(pid)
+        if numbers is None or not numbers[_JOB] or numbers[_TOP] == _NO_ROW:
+            return None
+        return numbers[_TOP], numbers[_END]
 
     def _tell(self, pid: int, began: int) -> None:
         call, when = self._told.get(pid, (0, 0.0))

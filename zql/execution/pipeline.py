@@ -14,6 +14,7 @@ from zql.execution import locate
 from zql.execution.arguments import to_python
 from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
+from zql.execution.call_timeout import note_rows
 from zql.execution.calls_ahead import Stuck, is_special
 from zql.execution.carry import carried
 from zql.execution.context import Context
@@ -382,6 +383,7 @@ class Pipeline:
         """Python over each batch."""
         for batch in stream:
             self._rejections.reached(policies, batch.num_rows)
+            self._note_rows(batch, count)
             results = caller.run(batch)
             while True:
                 began = time.perf_counter()
@@ -457,6 +459,7 @@ class Pipeline:
             if keeps and ORDINAL not in batch.schema.names:
                 numbered = batch.append_column(ORDINAL, self._numbers(batch, count))
             self._rejections.reached(policies, batch.num_rows)
+            self._note_rows(batch, count)
             count.rows_in += batch.num_rows
             yield numbered
 
@@ -469,6 +472,16 @@ class Pipeline:
         if ORDINAL in batch.schema.names:
             return batch.column(ORDINAL)
         return pa.array(range(count.rows_in, count.rows_in + batch.num_rows), pa.int64())
+
+    def _note_rows(self, batch: pa.RecordBatch, count: StepCount) -> None:
+        """Puts down at which rows the task is now, for when its worker dies of them."""
+        if not batch.num_rows:
+            return
+        first, last = count.rows_in, count.rows_in + batch.num_rows - 1
+        if ORDINAL in batch.schema.names:
+            numbers = batch.column(ORDINAL)
+            first, last = numbers[0].as_py(), numbers[batch.num_rows - 1].as_py()
+        note_rows(first, last)
 
     def place(self, first: int | None, last: int | None) -> str:
         """Where calls were, on these rows of the input; not known, the input itself."""

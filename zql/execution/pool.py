@@ -15,18 +15,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import Interrupted, RunError
 from zql.execution import worker
 from zql.execution.call_timeout import DUMP, Overdue, Watch
+from zql.execution.executor import Bug, Death, Job, Outcome
 from zql.execution.machine import private_memory
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
-from zql.execution.worker import Job
 
 if TYPE_CHECKING:
     from zql.execution.fork_server import ForkServer
@@ -45,33 +44,8 @@ _LOADED = (
 """What workers import sooner or later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
-    """How a job ended its worker, `tries` times; `memory` when it was for using too much.
-
-    `detail` is where in the job it was, when the job notes that; `notes` are the user's frames at
-    a crash; `overdue` is a call for whose time limit the process was ended.
-    """
-
-    tries: int
-    reason: str
-    memory: bool = False
-    detail: int | None = None
-    notes: tuple[str, ...] = ()
-    overdue: Overdue | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a job: what its function gave, or how its worker died of it."""
-
-    job: Job
-    value: Any = None
-    death: Death | None = None
-
-
 class Pool:
-    """Processes that do jobs, for one `run` at a time."""
+    """An executor of processes on this machine."""
 
     def __init__(self, settings: Settings, folder: str) -> None:
         """Starts nothing yet. The workers keep notes and spilled rows in `folder`."""
@@ -186,6 +160,7 @@ class _Run:
         self._tries: Counter[int] = Counter()
         self._over_budget: set[int] = set()
         self._overdue: dict[int, Overdue] = {}
+        self._late: set[int] = set()
         self._watch = Watch(pool.folder)
         self._looked = 0.0
         self._suspected = False
@@ -211,7 +186,7 @@ class _Run:
                 error = future.exception()
                 if error is None:
                     self._bad_starts = 0
-                    yield Outcome(self._in_flight.pop(future), future.result())
+                    yield _outcome(self._in_flight.pop(future), future.result())
                 elif _is_death(error):
                     yield from self._bury(str(error))
                 else:
@@ -255,16 +230,18 @@ class _Run:
         for future, job in self._in_flight.items():
             # All futures of a broken pool end at once.
             if future.exception() is None:
-                yield Outcome(job, future.result())
+                yield _outcome(job, future.result())
             else:
                 lost.append(job)
         alone = len(self._in_flight) == 1
         self._in_flight.clear()
         self._done = SimpleQueue()
-        notes = [at for at in worker.noted(self._pool.folder).values() if at]
-        begun = {at[0]: at[1] if at[1:] else None for at in notes}
+        noted = {pid: at for pid, at in worker.noted(self._pool.folder).items() if at}
+        begun = {at[0]: at[1] if at[1:] else None for at in noted.values()}
+        rows = {at[0]: self._watch.rows(pid) for pid, at in noted.items()}
         crashes = worker.crashes(self._pool.folder)
-        guilty = begun.keys() & (self._over_budget | self._overdue.keys()) or begun.keys()
+        ended = self._over_budget | self._overdue.keys() | self._late
+        guilty = begun.keys() & ended or begun.keys()
         self._restart("" if begun else reason)
         for job in reversed(lost):
             if job.id not in guilty:
@@ -273,12 +250,20 @@ class _Run:
             self._tries[job.id] += 1
             tries = self._tries[job.id]
             memory = job.id in self._over_budget
+            limit = self._pool.settings.task_timeout if job.id in self._late else None
+            self._late.discard(job.id)
             late = self._overdue.pop(job.id, None)
-            if late is not None:
-                yield Outcome(job, death=Death(tries, "", False, begun[job.id], crashes, late))
-                continue
-            if tries >= self._pool.settings.tries or (alone and memory):
-                death = Death(tries, _exit_reason(reason), memory, begun[job.id], crashes)
+            death = Death(
+                tries,
+                "" if late is not None else _exit_reason(reason),
+                memory,
+                begun[job.id],
+                crashes,
+                late,
+                rows[job.id],
+                limit,
+            )
+            if late is not None or tries >= self._pool.settings.tries or (alone and memory):
                 yield Outcome(job, death=death)
                 continue
             self._pool.retries += 1
@@ -314,21 +299,37 @@ class _Run:
             _kill(pid)
 
     def _watch_calls(self) -> None:
-        """Ends workers whose calls are overdue and have not ended when they were told to."""
+        """Ends workers whose calls are overdue and have not ended when they were told to, and
+        those whose tasks are.
+        """
         if time.monotonic() - self._looked < _POLL_SECONDS:
             return
         self._looked = time.monotonic()
-        late = self._watch.look(pids(self._pool.executor()))
-        at = worker.noted(self._pool.folder) if late else {}
+        processes = pids(self._pool.executor())
+        late = self._watch.look(processes)
+        limit = self._pool.settings.task_timeout
+        slow = [] if limit is None else self._watch.late(processes, limit)
+        at = worker.noted(self._pool.folder) if late or slow else {}
         for pid, overdue in late:
             if at.get(pid):
                 self._overdue.setdefault(at[pid][0], overdue)
+                _end(pid)
+        for pid in slow:
+            if at.get(pid):
+                self._late.add(at[pid][0])
                 _end(pid)
 
 
 def pids(executor: Any) -> list[int]:
     """Process ids of an executor's workers."""
     return list(getattr(executor, "_processes", None) or ())
+
+
+def _outcome(job: Job, value: Any) -> Outcome:
+    """What a worker gave. Raises `InternalError` for what a function raised."""
+    if isinstance(value, Bug):
+        raise value.error(job.place)
+    return Outcome(job, value)
 
 
 def _is_death(error: BaseException) -> bool:

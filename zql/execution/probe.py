@@ -12,6 +12,7 @@ from zql.execution import loader, locate, worker
 from zql.execution.arguments import to_python
 from zql.execution.binding import load_verb
 from zql.execution.engine import Engine, EngineError
+from zql.execution.executor import Executor, Job
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
 from zql.execution.misfit import Misfit
 from zql.execution.observed import NULL, NoType, kind_of, merged, settled
@@ -32,7 +33,6 @@ from zql.execution.shared import Objects, Stored, objects_of
 from zql.execution.signature import fields_of
 from zql.execution.stages import explained, is_python, reading
 from zql.execution.tasks import death_error
-from zql.execution.worker import Job
 from zql.expr.expression import TaskContext
 from zql.expr.functions import FIRST_ROWS, PythonFunction
 from zql.expr.sql import quote_identifier
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from zql.execution.native import NativeStage
-    from zql.execution.pool import Pool
 
 _MOST_NAMES = 3
 PROBED_ROWS = 100
@@ -73,7 +72,7 @@ class Probe:
         self._way = way
         self._label = f"first rows, {function.name}"
 
-    def typed(self, run: Run, pool: Pool | None) -> PythonFunction:
+    def typed(self, run: Run, pool: Executor | None) -> PythonFunction:
         """The function with its type, from calls on the rows of a run's plan.
 
         The calls are made in a worker of the pool; without one, here.
@@ -187,7 +186,9 @@ class Probe:
                 hint="CAST the argument to VARCHAR",
             ) from None
 
-    def _in_worker(self, calls: Calls, pool: Pool, native: NativeStage, plan: PhysicalPlan) -> Seen:
+    def _in_worker(
+        self, calls: Calls, pool: Executor, native: NativeStage, plan: PhysicalPlan
+    ) -> Seen:
         names = [self._function.name]
         seconds = pool.settings.probe_seconds
         job = Job(0, _observer(calls), calls, self._label)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
+from zql.execution.executor import Executor, InProcess
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
@@ -29,7 +30,6 @@ from zql.physical.plan import (
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
-    from zql.execution.pool import Pool
     from zql.execution.report import RunReport, StageReport
     from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
@@ -69,7 +69,7 @@ class Host(Protocol):
 
     def take_retries(self) -> int: ...
 
-    def pool(self) -> Pool: ...
+    def pool(self) -> Executor: ...
 
     def folder(self) -> str: ...
 
@@ -260,14 +260,16 @@ class Run:
         if any(isinstance(node, TaskContext) for node in walk(stage)):
             scratch = self.folder("scratch")
             specs = [replace(spec, scratch=scratch) for spec in specs]
-        small = tasks.input_bytes(stage, self.results) <= self.host.settings.inline_bytes
-        if small and not self.plan.writes and not has_time_limit(stage):
+        settings, engine = self.host.settings, self.host.engine
+        limited = has_time_limit(stage) or settings.task_timeout is not None
+        small = tasks.input_bytes(stage, self.results) <= settings.inline_bytes
+        if small and not self.plan.writes and not limited:
             given = self.host.shared.here(shared)
-            done = tasks.run_here(specs, self.host.engine, watch, given)
+            done = tasks.run_here(specs, InProcess(engine, settings), watch, engine, given)
         else:
             folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_in_workers(specs, self.host.pool(), watch, self.host.engine)
+            done = tasks.run_tasks(specs, self.host.pool(), watch, engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         self.tallies = added_up([self.tallies, *(result.tallies for result in done)])

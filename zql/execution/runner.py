@@ -22,7 +22,7 @@ from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
-    from zql.execution.pool import Pool
+    from zql.execution.executor import Executor
     from zql.execution.report import RunReport
 
 
@@ -47,7 +47,7 @@ class Runner:
         self._tables = tables
         self._engine = engine
         self._folder: str | None = None
-        self._pool: Pool | None = None
+        self._pool: Executor | None = None
 
     def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
         """Runs a plan for what it leaves behind; rows that nobody takes are dropped.
@@ -161,7 +161,7 @@ class Runner:
         """By key from where workers load shared objects. Raises `UdfError`."""
         return self._shared.stored(objects, self.folder()) if objects else {}
 
-    def pool(self) -> Pool:
+    def pool(self) -> Executor:
         """The workers, not started before they are needed."""
         if self._pool is None:
             from zql.execution.pool import Pool

@@ -48,7 +48,8 @@ class Settings:
     bytes of input for one task, `file_size` those that an output file should have at least
     (`zql/execution/sizes.py` chooses what is not set); `inline_bytes` how much input a query
     without WRITE may have and still call Python in this process; `batch_rows` and
-    `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies.
+    `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies,
+    `task_timeout` how many seconds one may take before its worker is ended.
     """
 
     workers: int | None = None
@@ -61,6 +62,7 @@ class Settings:
     batch_rows: int = 2048
     batch_bytes: int = 4 * MIB
     tries: int = 3
+    task_timeout: float | None = None
     probe_seconds: float = 60.0
     storage_options: Secret = field(default_factory=Secret)
 

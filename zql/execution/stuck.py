@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.errors import UdfError
-from zql.execution.call_timeout import ONE_BY_ONE, Overdue
+from zql.execution.call_timeout import ONE_BY_ONE, Overdue, Span
 from zql.execution.called import functions_of
 from zql.execution.engine import Engine
+from zql.execution.locate import input_place
 from zql.execution.pipeline import Pipeline
 from zql.execution.refused import took_too_long
 from zql.execution.task import TaskSpec
@@ -16,7 +17,7 @@ from zql.logical.plan import Apply, Fold, MapRows, PythonColumn, Reduce
 from zql.physical.plan import CallPython, Stage
 
 if TYPE_CHECKING:
-    from zql.execution.pool import Death
+    from zql.execution.executor import Death
 
 
 def without_stuck(spec: TaskSpec, death: Death, engine: Engine) -> TaskSpec:
@@ -59,9 +60,15 @@ def stuck_error(spec: TaskSpec, late: Overdue, notes: tuple[str, ...], engine: E
     """The error of a call for which the worker was ended, with the place of its rows."""
     found = (f.name for f in functions_of(spec.stage) if late.is_of(f.name))
     name = next(found, "a function")
+    return late_error(name, place_of(spec, engine, late.span), late, notes)
+
+
+def place_of(spec: TaskSpec, engine: Engine, rows: Span | None) -> str:
+    """Where these rows of a task's input are, which may be read once more for it."""
+    if rows is None:
+        return input_place(spec.input)
     with Pipeline(spec.stage, spec.input, engine, spec.settings, results=spec.results) as pipeline:
-        place = pipeline.place(late.first, late.last)
-    return late_error(name, place, late, notes)
+        return pipeline.place(*rows)
 
 
 def late_error(name: str, place: str, late: Overdue, notes: tuple[str, ...]) -> UdfError:

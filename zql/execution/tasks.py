@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import kept, loader
 from zql.execution.called import functions_of
 from zql.execution.engine import Engine
+from zql.execution.executor import Executor, InProcess, Job
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
@@ -17,15 +18,14 @@ from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
 from zql.execution.sizes import split_of_tasks
 from zql.execution.sources import Input
-from zql.execution.stuck import late_error, without_stuck
+from zql.execution.stuck import late_error, place_of, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
-from zql.execution.worker import Job
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Stage
 
 if TYPE_CHECKING:
-    from zql.execution.pool import Death, Pool
+    from zql.execution.executor import Death
     from zql.execution.shared import Objects
 
 
@@ -97,40 +97,45 @@ def specs(
 
 
 def run_here(
-    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Objects
+    specs: Sequence[TaskSpec],
+    executor: InProcess,
+    watch: RejectWatch,
+    engine: Engine,
+    shared: Objects,
 ) -> list[TaskResult]:
-    """Does tasks in this process, one after the other, until enough rows are there.
+    """Does tasks in this process, in order; otherwise as `run_tasks`.
 
-    `shared` objects are handed to the functions as they are. Raises the error of the first that
-    fails. Ctrl-C reaches the functions themselves.
+    `shared` objects are handed to the functions as they are. Ctrl-C reaches the functions
+    themselves.
     """
-    found: list[TaskResult] = []
+    catch = (Exception, SystemExit, GeneratorExit)
+
+    def do(engine: Engine, spec: TaskSpec) -> TaskResult:
+        return run_task(spec, engine, catch, shared)
+
     with loader.no_bytecode():
-        for spec in specs:
-            catch = (Exception, SystemExit, GeneratorExit)
-            result = run_task(spec, engine, catch, shared)
-            if result.failure is not None:
-                raise result.failure.error()
-            watch.add(result.rejected)
-            found.append(result)
-            if _enough(found, spec.limit):
-                break
-    return found
+        return run_tasks(specs, executor, watch, engine, do)
 
 
-def run_in_workers(
-    specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch, engine: Engine
+def run_tasks(
+    specs: Sequence[TaskSpec],
+    executor: Executor,
+    watch: RejectWatch,
+    engine: Engine,
+    do: Callable[[Engine, TaskSpec], TaskResult] | None = None,
 ) -> list[TaskResult]:
-    """Does tasks in the workers; their results in order, as far as rows are wanted.
+    """Does tasks on an executor; their results in order, as far as rows are wanted.
 
     Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
-    the row at which it was.
+    the row at which it was. `do` is what is done for each, if not `run_task` alone.
     """
     found: dict[int, TaskResult] = {}
     ordered: list[TaskResult] = []
-    outcomes = _outcomes(specs, pool, engine)
+    outcomes = _outcomes(specs, executor, engine, do or _do)
     try:
         for result in outcomes:
+            if result.id in found:
+                continue  # an executor may start a slow task twice, and both may come to their end
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
@@ -141,18 +146,23 @@ def run_in_workers(
     except KeyboardInterrupt:
         raise Interrupted("interrupted", code="R799") from None
     finally:
-        outcomes.close()  # type: ignore[attr-defined]
+        outcomes.close()
     return ordered
 
 
-def _outcomes(specs: Sequence[TaskSpec], pool: Pool, engine: Engine) -> Iterator[TaskResult]:
+def _outcomes(
+    specs: Sequence[TaskSpec],
+    executor: Executor,
+    engine: Engine,
+    do: Callable[[Engine, TaskSpec], TaskResult],
+) -> Generator[TaskResult]:
     """The results of tasks as they come; a task whose call was stuck is done again without it."""
     waiting = list(specs)
     while waiting:
-        jobs = [Job(spec.id, _do, spec, input_place(spec.input)) for spec in waiting]
+        jobs = [Job(spec.id, do, spec, input_place(spec.input)) for spec in waiting]
         by_id = {spec.id: spec for spec in waiting}
         waiting = []
-        outcomes = pool.run(jobs)
+        outcomes = executor.run(jobs)
         try:
             for outcome in outcomes:
                 spec, death = by_id[outcome.job.id], outcome.death
@@ -161,11 +171,14 @@ def _outcomes(specs: Sequence[TaskSpec], pool: Pool, engine: Engine) -> Iterator
                     continue
                 if death.overdue is None:
                     names = [f.name for f in functions_of(spec.stage)]
-                    raise death_error(death, outcome.job.place, names, pool.settings)
+                    place = place_of(spec, engine, death.rows)
+                    raise death_error(death, place, names, executor.settings)
                 waiting.append(without_stuck(spec, death, engine))
-                pool.retries += 1
+                executor.retries += 1
         finally:
-            outcomes.close()  # type: ignore[attr-defined]
+            close = getattr(outcomes, "close", None)
+            if close is not None:
+                close()
 
 
 def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
@@ -201,6 +214,14 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
             f"{settings.budget() // MIB:,} MiB{calling}",
             code="R716",
             hint="raise the budget (--memory, SET memory), run fewer workers, or lower split_size",
+        )
+    if death.seconds is not None:
+        return UdfError(
+            f"the task on {place} took more than {death.seconds:g} seconds, and was ended with its "
+            f"worker, {death.tries} times{calling}",
+            code="R735",
+            notes=death.notes,
+            hint="SET task_timeout to more, or lower split_size: then tasks are smaller",
         )
     return UdfError(
         f"the worker on {place} died {death.tries} times ({death.reason}){calling}",

@@ -7,14 +7,13 @@ import faulthandler
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any
 
 from zql.execution import call_timeout, traces
 from zql.execution.engine import Engine
+from zql.execution.executor import Bug, Job
 from zql.execution.instances import OF_WORKER
 from zql.execution.printouts import Levels, Outbox
 from zql.execution.settings import Settings
@@ -31,16 +30,6 @@ _FLUSH = (
 _CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 """Tells an idle worker to close what its calls were made of; Windows has none."""
 _state: dict[str, Any] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """`function(engine, argument)` to be called in a worker; `place` says on what, for people."""
-
-    id: int
-    function: Callable[[Engine, Any], Any]
-    argument: Any
-    place: str
 
 
 def prepare(parent: int, folder: str, settings: Settings) -> None:
@@ -91,15 +80,19 @@ def engine() -> Engine:
 def work(job: Job, levels: Levels) -> Any:
     """Does one job. What it was doing stands in a file when the process dies of it.
 
-    `levels` are those of the other process's loggers.
+    `levels` are those of the other process's loggers. A `Bug` stands for what the function raised.
     """
     note(job.id)
+    call_timeout.begin_job()
     outbox: Outbox = _state["outbox"]
     outbox.begin(job.place, levels)
     try:
         return job.function(engine(), job.argument)
+    except BaseException as error:  # noqa: BLE001 - an exception may be one that cannot be sent
+        return Bug.of(error)
     finally:
         outbox.end()
+        call_timeout.end_job()
         note(None)
 
 

@@ -75,8 +75,8 @@ class PythonFunction(Node):
     pickled arguments `init` and the shared objects `init_shared`; `needs` are arguments that it
     lacks. `declared` is True when a CREATE FUNCTION says the types: arguments are cast to them.
     `renamed` are its parameters that Python knows under another name. A class that is an
-    `aggregate` has the parameters of its `step` and the result of its `finish`. `resources` are what
-    the operator around the call asks for.
+    `aggregate` has the parameters of its `step` and the result of its `finish`. `resources` are
+    what the operator around the call asks for.
     """
 
     name: str
