@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from zql.errors import UsageError
 from zql.settings_text import parse_bytes, setting_value
@@ -54,30 +55,26 @@ class Resources:
         """The input of a task in bytes."""
         return self.split_size if isinstance(self.split_size, int) else None
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said, by the names of the fields, but for `fuse`."""
+        return {n: v for n in _NAMES if (v := getattr(self, n)) is not None}
+
     def over(self, other: Resources) -> Resources:
         """These, and what only the other ones say."""
-        said = {n: v for n in _NAMES if (v := getattr(self, n)) is not None}
-        return replace(other, **{**said, "fuse": self.fuse and other.fuse})
+        said: dict[str, Any] = {**self.said, "fuse": self.fuse and other.fuse}
+        return replace(other, **said)
 
     def with_most(self, other: Resources) -> Resources:
         """The larger of what both say, for operators that are run together."""
-        more = {
-            name: max(a, b)
-            for name in _NAMES
-            if (a := getattr(self, name)) is not None and (b := getattr(other, name)) is not None
-        }
+        theirs = other.said
+        more: dict[str, Any] = {n: max(v, theirs[n]) for n, v in self.said.items() if n in theirs}
         return replace(self.over(other), **more)
 
     def clashes(self, other: Resources) -> bool:
         """Whether both say something, and not the same."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in _NAMES)
-        return any(a is not None and b is not None and a != b for a, b in pairs)
-
-    def __str__(self) -> str:
-        said = [
-            f"{name} {getattr(self, name)}" for name in _NAMES if getattr(self, name) is not None
-        ]
-        return ", ".join([*said, *([] if self.fuse else ["fuse false"])])
+        theirs = other.said
+        return any(theirs.get(name, value) != value for name, value in self.said.items())
 
 
 _NAMES = tuple(field.name for field in fields(Resources) if field.name != "fuse")

@@ -50,12 +50,18 @@ class NativeStage:
         self._results = results
         self._objects = objects
         self._plan = plan_of(stage)
+        self._asked = stage.resources
         self._stack = ExitStack()
         self._running: set[Engine] = set()
         self._counting = threading.Lock()
         self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
+        asked = self._asked
+        if asked is not None:
+            threads = asked.threads or asked.cpu
+            memory = None if asked.budget is None else self._settings.native_memory()
+            self._stack.enter_context(self._engine.limited(threads, memory))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -166,7 +172,7 @@ class NativeStage:
         calls = [partial(self.write, *arguments) for arguments in outputs]
         threads = self._settings.thread_count()
         # Statements that run side by side are faster when none has helpers of its own.
-        with self._engine.threads(1 if len(calls) >= threads else threads):
+        with self._engine.limited(1 if len(calls) >= threads else threads):
             return concurrently(calls, threads, self.interrupt)
 
     def write_cuts(

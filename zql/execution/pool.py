@@ -202,8 +202,7 @@ class _Run:
             self._suspected = bool(self._suspects)
         queue = self._suspects if self._suspected else self._waiting
         most = 1 if self._suspected else 2 * self._pool.settings.worker_count()
-        while queue and len(self._in_flight) < most:
-            job = queue.popleft()
+        while len(self._in_flight) < most and (job := self._take(queue)) is not None:
             try:
                 future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
@@ -215,6 +214,15 @@ class _Run:
                 return
             self._in_flight[future] = job
             future.add_done_callback(self._done.put)
+
+    def _take(self, queue: deque[Job]) -> Job | None:
+        """The first job that may be begun beside those in flight; None when there is none."""
+        busy = Counter(job.group for job in self._in_flight.values())
+        for at, job in enumerate(queue):
+            if job.most is None or busy[job.group] < job.most:
+                del queue[at]
+                return job
+        return None
 
     def _next(self) -> Any:
         """A future that is done, or None after a moment."""
@@ -288,7 +296,8 @@ class _Run:
 
     def _watch_memory(self) -> None:
         """Ends the biggest worker when all processes together are over the budget."""
-        budget = self._pool.settings.budget()
+        said = self._pool.settings.budget()
+        budget = max((job.budget or said for job in self._in_flight.values()), default=said)
         used = {pid: private_memory(pid) for pid in pids(self._pool.executor())}
         if not used or sum(used.values()) + private_memory(os.getpid()) <= budget:
             return

@@ -69,7 +69,7 @@ class Host(Protocol):
 
     def take_retries(self) -> int: ...
 
-    def pool(self) -> Executor: ...
+    def pool(self, workers: int | None = None) -> Executor: ...
 
     def folder(self) -> str: ...
 
@@ -204,14 +204,25 @@ class Run:
         """A stage of SQL alone, ready to be run."""
         host = self.host
         self.look_for_rejects(stage)
-        return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
+        settings = host.settings.for_stage(stage.resources, python=False)
+        return NativeStage(stage, host.engine, settings, self.results, host.objects)
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
         self.look_for_rejects(stage)
-        return inputs_of(stage, self.host.engine, self.host.settings, self.results)
+        return inputs_of(stage, self.host.engine, self.settings_of(stage), self.results)
+
+    def settings_of(self, stage: Stage) -> Settings:
+        """The settings of a stage of Python, with what it asks for. Raises `RunError`."""
+        from zql.execution.gpus import most_at_a_time
+
+        settings = self.host.settings.for_stage(stage.resources, python=True)
+        if stage.resources is None or not stage.resources.gpus:
+            return settings
+        most = most_at_a_time(stage.resources.gpus, f"stage {stage.id}")
+        return replace(settings, workers=min(most, settings.worker_count()))
 
     def look_for_rejects(self, stage: Stage) -> None:
         """Counts and keeps the rows that the readers of a stage pass over, before it is done.
@@ -254,13 +265,11 @@ class Run:
         shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
         rejects = self.folder("rejects") if policies_of(stage) else ""
-        specs = tasks.specs(
-            stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
-        )
+        settings, engine = self.settings_of(stage), self.host.engine
+        specs = tasks.specs(stage, inputs, outputs, settings, self.results, numbers, rejects, count)
         if any(isinstance(node, TaskContext) for node in walk(stage)):
             scratch = self.folder("scratch")
             specs = [replace(spec, scratch=scratch) for spec in specs]
-        settings, engine = self.host.settings, self.host.engine
         limited = has_time_limit(stage) or settings.task_timeout is not None
         small = tasks.input_bytes(stage, self.results) <= settings.inline_bytes
         if small and not self.plan.writes and not limited:
@@ -269,7 +278,9 @@ class Run:
         else:
             folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_tasks(specs, self.host.pool(), watch, engine)
+            asked = stage.resources is not None
+            pool = self.host.pool(settings.worker_count()) if asked else self.host.pool()
+            done = tasks.run_tasks(specs, pool, watch, engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         self.tallies = added_up([self.tallies, *(result.tallies for result in done)])

@@ -6,6 +6,7 @@ import os
 import sys
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
@@ -48,6 +49,8 @@ class Runner:
         self._engine = engine
         self._folder: str | None = None
         self._pool: Executor | None = None
+        self._retries = 0
+        """Of pools that are closed."""
 
     def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
         """Runs a plan for what it leaves behind; rows that nobody takes are dropped.
@@ -66,8 +69,8 @@ class Runner:
 
         Each stream must be closed. Raises `ZqlError`.
         """
-        if _has_python(plan) and plan.writes:
-            self.warm()
+        if plan.writes and any(is_python(stage) for stage in plan.stages):
+            self.pool(_most_workers(plan, self._settings)).warm()
         from zql.execution.write_run import write
 
         run = Run(self, plan, measured=measured)
@@ -161,15 +164,24 @@ class Runner:
         """By key from where workers load shared objects. Raises `UdfError`."""
         return self._shared.stored(objects, self.folder()) if objects else {}
 
-    def pool(self) -> Executor:
-        """The workers, not started before they are needed."""
-        if self._pool is None:
+    def pool(self, workers: int | None = None) -> Executor:
+        """The workers, `workers` at least, not started before they are needed."""
+        pool = self._pool
+        wanted = max(workers or 1, self._settings.worker_count())
+        if pool is not None and wanted > pool.settings.worker_count():
+            self._retries += pool.retries
+            pool.close()
+            pool = None
+        if pool is None:
             from zql.execution.pool import Pool
 
             folder = os.path.join(self.folder(), "pool")
-            os.mkdir(folder, 0o700)
-            self._pool = Pool(self._settings, folder)
-        return self._pool
+            os.makedirs(folder, 0o700, exist_ok=True)
+            settings = self._settings
+            if wanted > settings.worker_count():
+                settings = replace(settings, workers=wanted)
+            pool = self._pool = Pool(settings, folder)
+        return pool
 
     def folder(self) -> str:
         """The folder of this runner, which only this user can enter."""
@@ -184,9 +196,9 @@ class Runner:
 
         Calls that were made to find the type of a function are among them.
         """
-        if self._pool is None:
-            return 0
-        count, self._pool.retries = self._pool.retries, 0
+        count, self._retries = self._retries, 0
+        if self._pool is not None:
+            count, self._pool.retries = count + self._pool.retries, 0
         return count
 
     @property
@@ -215,5 +227,7 @@ class Runner:
         return self._objects
 
 
-def _has_python(plan: PhysicalPlan) -> bool:
-    return any(is_python(stage) for stage in plan.stages)
+def _most_workers(plan: PhysicalPlan, settings: Settings) -> int:
+    """The workers of the stage that asks for most of them."""
+    asked = [stage.resources for stage in plan.stages if is_python(stage)]
+    return max(settings.for_stage(each, python=True).worker_count() for each in asked)

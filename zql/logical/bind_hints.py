@@ -64,6 +64,15 @@ def call_timeout(op: ast.PipeOperator) -> float | None:
     return None
 
 
+def strategy_of(op: ast.PipeOperator) -> str:
+    """How a JOIN is asked to be done; empty when it does not say, or wrongly."""
+    for hint in op.hints:
+        with suppress(BindError):  # `check_hints` has told it
+            if hint.name.lower() == "strategy" and _value(hint) in STRATEGIES:
+                return str(_value(hint))
+    return ""
+
+
 def resources_of(op: ast.PipeOperator) -> Resources | None:
     """What an operator asks for; None when it does not say, or wrongly."""
     found: dict[str, Any] = {}

@@ -249,7 +249,7 @@ class Context:
             self.tried = before
 
     def limited(self, function: PythonFunction) -> PythonFunction:
-        """A function with the resources and the time limit of the operator, which wins over its own."""
+        """A function with what its operator asks for, and its time limit, which wins."""
         if self.timeout is not None:
             function = replace(function, timeout=self.timeout)
         return function if self.resources is None else replace(function, resources=self.resources)

@@ -250,12 +250,16 @@ class Limit(Node):
 
 @node
 class Join(Node):
-    """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open."""
+    """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open.
+
+    `strategy` is what a hint asks for: broadcast, hash or merge.
+    """
 
     left: LogicalPlan
     right: LogicalPlan
     kind: str
     condition: Expr | None = None
+    strategy: str = field(default="", compare=False, repr=False)
     resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -6,8 +6,8 @@ a stage without one is a single DuckDB statement with all threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 
 from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
@@ -187,6 +187,18 @@ class PhysicalPlan(Node):
     def outputs(self) -> tuple[Stage, ...]:
         """The stages whose rows leave the plan, in the order of the script."""
         return tuple(stage for stage in self.stages if not isinstance(stage.sink, Keep))
+
+    def asking(self, resources: Mapping[int, Resources]) -> PhysicalPlan:
+        """The plan with what the program says of stages, by their place from 0, over hints."""
+        if not resources:
+            return self
+        stages = [
+            replace(s, resources=resources[i].over(s.resources or Resources()))
+            if i in resources
+            else s
+            for i, s in enumerate(self.stages)
+        ]
+        return replace(self, stages=tuple(stages))
 
     @property
     def writes(self) -> bool:

@@ -192,6 +192,8 @@ class _Splitter:
         steps = below.steps if isinstance(below, _Tasks) else (below.plan,)
         own = resources_in((lp.with_input(plan, lp.BatchInput(())),))
         theirs = resources_in(steps)
+        if own == theirs:  # parts of one operator, for one
+            return below
         alone = [r for r in (own, theirs) if r is not None and not r.fuse]
         if not alone and (own is None or theirs is None or not own.clashes(theirs)):
             return below
@@ -260,7 +262,7 @@ def _map_inputs(
     return map_children(plan, visit)
 
 
-_CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes"})
+CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes"})
 """Options of WRITE by which all rows are kept first, and then cut."""
 
 
@@ -268,7 +270,7 @@ def _is_written_by_tasks(sink: Sink) -> bool:
     """Whether a writer of the user's own writes several files: each is written in a worker."""
     if not isinstance(sink, WriteFiles) or sink.own is None:
         return False
-    if not _CUT_BY.isdisjoint(dict(sink.options)):
+    if not CUT_BY.isdisjoint(dict(sink.options)):
         return False
     return "{shard" in sink.uri or sink.uri.endswith("/")
 
