@@ -27,8 +27,9 @@ golden:  ## write the golden files and the outputs in the documentation anew
 docs:  ## run the blocks of the documentation
 	$(PYTHON) -m pytest tests/docs
 
-soak:  ## the same answers, with a thousand random pipelines and the whole alphabet, a group of 5M rows (minutes)
+soak:  ## a thousand random pipelines and the whole alphabet, 500 kills, a group of 5M rows (half an hour)
 	ZQL_EXAMPLES=1000 $(PYTHON) -m pytest tests/same_answer
+	ZQL_KILLS=500 $(PYTHON) -m pytest tests/faults/test_kills.py
 	ZQL_GROUP_ROWS=5200000 $(PYTHON) -m pytest tests/execution/test_reduce.py -k bigger
 
 sizes:  ## the ten longest files and functions

@@ -1,12 +1,19 @@
-"""All tests: a cache folder of their own, so that none sees what an earlier run has learned."""
+"""All tests: a cache folder of their own, so that none sees what an earlier run has learned, and
+nothing left behind by any of them.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+import tempfile
 
 import pytest
+from zql.session import default_session
 from zql.user_cache import cache_folder as cache_folder_of_user
+
+from leaks import Leaks
 
 # A shell starts background jobs with SIGINT ignored, and processes hand that on: those that the
 # tests start, and interrupt, must not have inherited it.
@@ -17,7 +24,26 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_folder(tmp_path_factory):
+def nothing_is_left(tmp_path_factory):
+    """Of the whole run no process, semaphore, open file, thread or temporary file stays."""
+    tmp_path_factory.getbasetemp()
+    before = os.environ.get("TMPDIR")
+    root = tmp_path_factory.mktemp("temporary")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(root)
+    watch = Leaks(root) if sys.platform.startswith("linux") else None
+    yield
+    default_session().close()
+    tempfile.tempdir = None
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before
+    left = watch.found() if watch is not None else []
+    assert not left, "left by the tests: " + "; ".join(left)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(nothing_is_left, tmp_path_factory):
     before = os.environ.get("XDG_CACHE_HOME")
     known = cache_folder_of_user()
     folder = tmp_path_factory.mktemp("cache")

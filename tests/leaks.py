@@ -1,13 +1,19 @@
-"""What a process has left behind: children, semaphores, open files, threads, temporary folders."""
+"""What a process has left behind: children, semaphores, open files, threads, temporary files."""
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 _WAIT = 10.0
+_OURS = ("zql-", "zqlwork-")
+"""How the names of this program's temporary files begin."""
 
 
 def children(pid: int | None = None) -> dict[int, str]:
@@ -49,9 +55,10 @@ def semaphores(pid: int | None = None) -> list[str]:
 
 
 def open_files() -> Counter[str]:
-    """What this process has open, by name; numbers of pipes and sockets do not matter."""
+    """What this process has open, by name; pipes and sockets have numbers for names."""
     found: Counter[str] = Counter()
-    for name in os.listdir("/proc/self/fd"):
+    kept = {str(tracker._resource_tracker._fd) for tracker in _trackers()}
+    for name in set(os.listdir("/proc/self/fd")) - kept:
         try:
             target = os.readlink(f"/proc/self/fd/{name}")
         except OSError:
@@ -60,40 +67,45 @@ def open_files() -> Counter[str]:
     return found
 
 
+def _trackers() -> list[ModuleType]:
+    """The modules with a process that looks after semaphores, and stays as long as this one."""
+    names = ("joblib.externals.loky.backend.resource_tracker", "multiprocessing.resource_tracker")
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def temporary(root: Path) -> list[str]:
+    """This program's files and folders in a folder for temporary ones."""
+    return [str(path) for path in root.iterdir() if path.name.startswith(_OURS)]
+
+
 class Leaks:
     """What is there now; `found` says what has come since, once it had time to go."""
 
-    def __init__(self, temp_root: str | None = None) -> None:
+    def __init__(self, temp_root: Path | None = None) -> None:
+        """Temporary files are looked for in a folder that no other process has."""
         self._temp_root = temp_root
         self._before = self._all()
 
     def _all(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for pid, command in children().items():
-            # The process that looks after loky's semaphores stays as long as this one.
             if "resource_tracker" not in command:
                 found[f"process {pid}: {command}"] += 1
         for name in semaphores():
             found[f"semaphore /dev/shm/{name}"] += 1
         for name, count in open_files().items():
             found[f"open file {name}"] += count
-        if self._temp_root and os.path.isdir(self._temp_root):
-            for name in os.listdir(self._temp_root):
-                if name.startswith((f"zql-{os.getpid()}-", "zql-")) and _mine(name):
-                    found[f"temporary {self._temp_root}/{name}"] += 1
+        for thread in threading.enumerate():
+            if thread.name.startswith("zql-"):
+                found[f"thread {thread.name}"] += 1
+        for path in temporary(self._temp_root) if self._temp_root else ():
+            found[f"temporary {path}"] += 1
         return found
 
     def found(self) -> list[str]:
         """Names of what has come since and stays, a number behind where there are several."""
         end = time.monotonic() + _WAIT
-        while True:
-            new = self._all() - self._before
-            if not new or time.monotonic() > end:
-                break
+        gc.collect()
+        while (new := self._all() - self._before) and time.monotonic() < end:
             time.sleep(0.05)
         return [f"{name} ({count} more)" if count > 1 else name for name, count in new.items()]
-
-
-def _mine(name: str) -> bool:
-    words = name.split("-")
-    return len(words) < 3 or not words[1].isdigit() or int(words[1]) == os.getpid()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -72,6 +75,38 @@ def test_a_query_is_lazy_and_knows_its_columns(session, folder):
     assert query.first() == {"id": 1, "title": "Alpha"}
     assert query.collect(limit=1).num_rows == 1
     assert [b.num_rows for b in query.to_reader()] == [2]
+
+
+def test_sessions_that_nobody_closes_leave_nothing(tmp_path):
+    """Neither that behind `zql.query`, nor one that is forgotten, nor one open at the end."""
+    script = """
+import gc, os, zql
+from zql.session import Session
+def f(x: int) -> int:
+    return x + 1
+if __name__ == "__main__":
+    zql.query("FROM range(2)").to_dicts()
+    Session().query("FROM range(2)").to_dicts()
+    gc.collect()
+    assert len(os.listdir(os.environ["TMPDIR"])) == 1
+    session = Session(workers=1)
+    session.udf(f)
+    session.run("CREATE TEMP TABLE t AS FROM range(3)")
+    session.run("FROM t |> EXTEND f(range) AS y |> WRITE 'o.csv'")
+"""
+    (tmp_path / "script.py").write_text(script)
+    (tmp_path / "temp").mkdir()
+    subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "TMPDIR": str(tmp_path / "temp"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        check=True,
+    )
+    assert list((tmp_path / "temp").iterdir()) == []
 
 
 def test_local_variables_with_an_arrow_stream_are_tables():

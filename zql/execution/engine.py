@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from zql.errors import Interrupted, RunError
 from zql.execution.conversion_mode import ConversionMode
@@ -104,6 +104,7 @@ class Engine:
         self._memory = memory or settings.native_memory()
         self._folder = folder
         self._own_folder = folder is None
+        self._remove_folder: Callable[[], object] = _nothing
         self._connection: Any = None
         self._root: Engine = self
         self._cursors: WeakSet[Engine] = WeakSet()
@@ -279,7 +280,7 @@ class Engine:
         if connection is not None:
             connection.close()
         if self._own_folder and self._folder is not None:
-            remove_folder(self._folder)
+            self._remove_folder()
             self._folder = None
 
     def __enter__(self) -> Engine:
@@ -296,6 +297,8 @@ class Engine:
     def _connect(self) -> Any:
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
+            remove_stale_folders(self._settings.temp_root())
         config = {
             "threads": str(self._threads),
             "memory_limit": f"{self._memory}B",
@@ -392,7 +395,9 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 
 
 def remove_stale_folders(root: str) -> None:
-    """Removes this user's folders of processes that were killed and could not do it themselves."""
+    """Removes this user's folders, and temporary files, of processes that were killed."""
+    if not os.path.isdir("/proc/self"):
+        return
     for name in os.listdir(root):
         words = name.split("-")
         path = os.path.join(root, name)
@@ -400,7 +405,19 @@ def remove_stale_folders(root: str) -> None:
             continue
         with suppress(OSError):
             if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                remove_folder(path)
+                if os.path.isdir(path):
+                    remove_folder(path)
+                else:
+                    os.unlink(path)
+
+
+def removed_with(owner: object, path: str) -> Callable[[], object]:
+    """What removes a folder; it is done when nobody did it and the owner, or the process, goes."""
+    return finalize(owner, remove_folder, path)
+
+
+def _nothing() -> None:
+    """There is nothing to remove."""
 
 
 def remove_folder(path: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from zql.errors import StorageError
+from zql.failpoints import hit
 from zql.tree import node
 
 if TYPE_CHECKING:
@@ -39,19 +42,40 @@ class KeptWriter:
 
         self._path = path
         self._rows = 0
-        self._file = pa.OSFile(path, "wb")
-        self._writer = pa.ipc.new_file(self._file, schema)
+        with _on_disk(path):
+            self._file = pa.OSFile(path, "wb")
+            self._writer = pa.ipc.new_file(self._file, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Appends rows."""
-        self._writer.write_batch(batch)
+        """Appends rows. Raises `StorageError`, as the others do, when the disk does not take it."""
+        with _on_disk(self._path):
+            self._writer.write_batch(batch)
         self._rows += batch.num_rows
 
     def close(self) -> KeptFile:
         """Finishes the file."""
-        self._writer.close()
-        self._file.close()
-        return KeptFile(self._path, self._rows, os.path.getsize(self._path))
+        with _on_disk(self._path):
+            self._writer.close()
+            self._file.close()
+            hit("kept_written")
+            return KeptFile(self._path, self._rows, os.path.getsize(self._path))
+
+
+@contextmanager
+def _on_disk(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unkept(path, error) from None
+
+
+def unkept(path: str, error: OSError) -> StorageError:
+    """The error for what a run keeps on disk while it lasts, and cannot."""
+    return StorageError(
+        f"cannot keep rows in {path}: {error.strerror or error}",
+        code="R736",
+        hint="set temp_dir to a folder with more room (--temp-dir, SET temp_dir)",
+    )
 
 
 def write_all(

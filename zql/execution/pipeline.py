@@ -39,6 +39,7 @@ from zql.execution.udf import ORDINAL, Caller
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.expr.sql import expression_sql, quote_identifier
+from zql.failpoints import hit
 from zql.logical.plan import (
     Apply,
     BatchInput,
@@ -187,6 +188,7 @@ class Pipeline:
         part = self._input if isinstance(plan, StageResult) else None
         for batch in self._kept(part) if isinstance(part, Part) else self._selected():
             count.rows_out += batch.num_rows
+            hit("batch_read")
             for piece in self._bounded(batch):
                 if self._numbered:
                     numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
@@ -401,6 +403,7 @@ class Pipeline:
                 if result is None:
                     break
                 count.rows_out += result.num_rows
+                hit("batch_called")
                 yield result
             if caller.failures:
                 count.rejected += len(caller.failures)
@@ -434,6 +437,7 @@ class Pipeline:
             if result is None:
                 return
             count.rows_out += result.num_rows
+            hit("batch_called")
             yield result
 
     def _batched(

@@ -26,6 +26,7 @@ from zql.execution.machine import private_memory
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
+from zql.failpoints import hit
 
 if TYPE_CHECKING:
     from zql.execution.fork_server import ForkServer
@@ -213,6 +214,7 @@ class _Run:
                     self._restart(str(error))
                 return
             self._in_flight[future] = job
+            hit("task_sent")
             future.add_done_callback(self._done.put)
 
     def _take(self, queue: deque[Job]) -> Job | None:

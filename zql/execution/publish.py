@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,9 +16,11 @@ from zql.errors import StorageError
 from zql.execution import sink
 from zql.execution.kept import KeptFile
 from zql.execution.sink import Target
+from zql.failpoints import hit
 from zql.schema import DataType
 from zql.storage import files
 from zql.storage.format import WrittenFile
+from zql.storage.leftovers import hidden_prefix, remove_stale
 from zql.storage.manifest import MANIFEST, read_manifest
 
 Columns = Sequence[tuple[str, DataType]]
@@ -33,7 +34,7 @@ class Publisher:
     ) -> None:
         """`fingerprint` stands for plan and input; remote files wait in the folder `staging`."""
         self.target = target
-        self.prefix = f"{_own_prefix()}{os.getpid()}-{os.urandom(6).hex()}-"
+        self.prefix = f"{hidden_prefix()}{os.urandom(6).hex()}-"
         self._fingerprint = fingerprint
         self._staging = staging
         self._storage_options = storage_options
@@ -113,7 +114,7 @@ class Publisher:
         if folder not in self._folders:
             self._folders.add(folder)
             self._make(folder)
-            _remove_stale(folder)
+            remove_stale(folder)
         return folder
 
     def publish(
@@ -126,6 +127,7 @@ class Publisher:
         done = list(kept)
         self._write_manifest(done, columns, finished=False)
         files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
+        hit("files_named")
         done += [WrittenFile(path, file.rows, file.bytes) for path, file in outputs]
         if self.target.mode == "overwrite":
             for path in self._existing.keys() - {file.path for file in done}:
@@ -213,20 +215,3 @@ class Publisher:
     def _size(self, path: str) -> int:
         found = files.stat_file(path, self._storage_options)
         return found.size if found is not None else -1
-
-
-def _own_prefix() -> str:
-    """How names of unpublished files begin that a process on this machine writes."""
-    return f".zql-{zlib.crc32(os.uname().nodename.encode()):08x}-"
-
-
-def _remove_stale(folder: str) -> None:
-    """Removes what processes of this machine left unpublished that were killed."""
-    if not os.path.isdir("/proc/self"):
-        return
-    prefix = _own_prefix()
-    with suppress(OSError):
-        for name in os.listdir(folder or "."):
-            pid = name[len(prefix) :].partition("-")[0]
-            if name.startswith(prefix) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                files.discard(os.path.join(folder, name))

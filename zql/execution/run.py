@@ -17,6 +17,7 @@ from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stream import RowStream
+from zql.failpoints import hit
 from zql.physical.plan import (
     Collect,
     Keep,
@@ -372,6 +373,7 @@ class Run:
         """A folder inside the run's own, which is made when it is first needed."""
         if self._folder is None:
             self._folder = make_folder(self.host.folder(), "run")
+            hit("folder_made")
         path = os.path.join(self._folder, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, remove_folder, remove_stale_folders
+from zql.execution.engine import Engine, make_folder, removed_with
+from zql.execution.kept import unkept
 from zql.execution.run import Run
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
@@ -48,6 +48,7 @@ class Runner:
         self._tables = tables
         self._engine = engine
         self._folder: str | None = None
+        self._remove_folder: Callable[[], object]
         self._pool: Executor | None = None
         self._retries = 0
         """Of pools that are closed."""
@@ -89,6 +90,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -107,6 +111,9 @@ class Runner:
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
+        except OSError as error:
+            run.close()
+            raise unkept(str(error.filename or self.folder()), error) from None
         except BaseException:
             run.close()
             raise
@@ -157,7 +164,7 @@ class Runner:
             pool.close()
         folder, self._folder = self._folder, None
         if folder is not None:
-            remove_folder(folder)
+            self._remove_folder()
         self._shared.forget_stored()
 
     def shared_folders(self, objects: Sequence[SharedObject]) -> Mapping[str, str]:
@@ -187,8 +194,7 @@ class Runner:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
-            if sys.platform.startswith("linux"):
-                remove_stale_folders(self._settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
         return self._folder
 
     def take_retries(self) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zql.execution.engine import make_folder, remove_folder
+from zql.execution.engine import make_folder, remove_folder, removed_with
 from zql.execution.kept import KeptFile
 from zql.execution.settings import Settings
 from zql.expr.expression import Column
@@ -46,12 +46,14 @@ class StoredTables:
     def __init__(self) -> None:
         self.tables: dict[str, StoredTable] = {}
         self._folder: str | None = None
+        self._remove_folder: Callable[[], object]
         self._count = 0
 
     def folder(self, settings: Settings) -> str:
         """An empty folder for the files of a new table."""
         if self._folder is None:
             self._folder = make_folder(settings.temp_root())
+            self._remove_folder = removed_with(self, self._folder)
         self._count += 1
         path = os.path.join(self._folder, str(self._count))
         os.mkdir(path, 0o700)
@@ -72,4 +74,4 @@ class StoredTables:
         self.tables.clear()
         folder, self._folder = self._folder, None
         if folder is not None:
-            remove_folder(folder)
+            self._remove_folder()

@@ -31,6 +31,7 @@ from zql.execution.sources import Input, Remembering, casts, new_name
 from zql.execution.tallies import Tallies
 from zql.execution.wording import worded
 from zql.execution.writing import Fed, FileOutput, KeptOutput, write_file
+from zql.failpoints import hit
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
@@ -121,6 +122,7 @@ def run_task(
     """
     began = time.perf_counter()
     try:
+        hit("task_begun")
         os.chdir(spec.cwd)
         for folder in spec.search:
             loader.search(folder)
@@ -141,6 +143,7 @@ def run_task(
         with pipeline:
             file = _written(pipeline, spec)
             rejected = pipeline.rejected()
+        hit("task_ended")
         return TaskResult(
             spec.id,
             file,
@@ -163,6 +166,10 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
     if isinstance(error, MemoryError):
         hint = "raise the memory budget, or lower split_size"
         return Failure("RunError", "R731", f"out of memory on {place}", hint)
+    if isinstance(error, OSError):
+        where = f"{error.filename} " if error.filename else ""
+        message = f"{where}failed on {place}: {error.strerror or error}"
+        return Failure("StorageError", "R737", message, notes=traces.all_frames(error))
     if isinstance(error, EngineError):
         asserted = assert_failure(error.message, stage, place)
         if asserted is not None:

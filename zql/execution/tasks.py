@@ -21,6 +21,7 @@ from zql.execution.sources import Input
 from zql.execution.stuck import late_error, place_of, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
 from zql.execution.writing import FileOutput, KeptOutput
+from zql.failpoints import hit
 from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Stage
 
@@ -141,6 +142,7 @@ def run_tasks(
                 raise result.failure.error()
             watch.add(result.rejected)
             found[result.id] = result
+            hit("task_acked")
             ordered = _prefix(specs, found)
             if _enough(ordered, specs[0].limit):
                 break

@@ -17,6 +17,7 @@ from zql.execution.executor import Bug, Job
 from zql.execution.instances import OF_WORKER
 from zql.execution.printouts import Levels, Outbox
 from zql.execution.settings import Settings
+from zql.failpoints import hit
 from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
@@ -35,6 +36,7 @@ _state: dict[str, Any] = {}
 def prepare(parent: int, folder: str, settings: Settings) -> None:
     """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small."""
     _end_with(parent)
+    hit("worker_starting")
     _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _CLOSE is not None:
@@ -63,6 +65,8 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     for statement in _FLUSH:
         engine().rows(statement)
     import duckdb  # noqa: F401 - what scanning Arrow data needs
+
+    hit("worker_started")
 
 
 def engine() -> Engine:

@@ -27,6 +27,7 @@ from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
+from zql.failpoints import hit
 from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
@@ -60,6 +61,7 @@ def write(run: Run) -> RunReport:
             if isinstance(stage.sink, WriteFiles)
         }
         for stage in run.plan.stages:
+            hit("stage_begun")
             match stage.sink:
                 case WriteFiles():
                     writings[stage.id].finish(stage)
@@ -71,6 +73,8 @@ def write(run: Run) -> RunReport:
                     run.store(stage, stage.sink)
                 case Keep() | Collect():
                     run.keep(stage)
+            hit("stage_ended")
+        hit("publish_begun")
         published = [writing.publish() for writing in writings.values()]
     results = [
         written
@@ -85,6 +89,7 @@ def write(run: Run) -> RunReport:
         for file in sorted([*new, *old], key=writing.place_of)
     ]
     report = run.finished(began, outputs, kept, counters)
+    hit("run_ended")
     return replace(report, outputs=tuple(ordered))
 
 
@@ -135,6 +140,7 @@ class WriteRun:
         """Gives the finished files their names."""
         files, kept = self._waiting
         published = self._publisher.publish(files, kept, self._columns)
+        hit("output_published")
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
 
@@ -229,6 +235,7 @@ class WriteRun:
         self, parts: Sequence[KeptFile], columns: Sequence[Column], output: FileOutput
     ) -> KeptFile:
         joined = join_files(parts, columns, output, output.path(len(parts)))
+        hit("files_joined")
         for file in parts:
             os.unlink(file.path)
         return joined

@@ -17,6 +17,7 @@ from zql.execution.own_formats import format_of
 from zql.execution.sources import registered_stream
 from zql.expr.expression import Column
 from zql.expr.functions import PythonFormat
+from zql.failpoints import hit
 from zql.storage import files
 from zql.storage.format import Format, WriteColumn
 from zql.tree import node
@@ -92,13 +93,16 @@ def write_file(
     options = dict(output.options)
     copy = format_.copy(select, written, options, output.compression)
     try:
+        hit("file_begun")
         if copy is not None:
             with fed.readable(engine) if fed is not None else nullcontext():
                 rows = engine.copy(copy.select, path, copy.options) - copy.extra_rows
+            hit("file_written")
             _sync(path)
         else:
             sql = format_.output_sql(select, written, options)
             rows = _write_batches(engine, sql, format_, written, output, path, fed)
+        hit("file_synced")
         return KeptFile(path, rows, os.path.getsize(path))
     except BaseException as error:
         _remove(path)

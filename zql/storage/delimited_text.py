@@ -24,6 +24,7 @@ from zql.storage import (
     packed_check,
     schema_cache,
 )
+from zql.storage.leftovers import temporary_prefix
 
 _CHUNK = 1 << 22
 
@@ -98,7 +99,7 @@ def _good_rows(file: InputFile, options: Mapping[str, Any]) -> Iterator[str]:
 
     from zql.storage import delimited_skipping
 
-    descriptor, path = tempfile.mkstemp(prefix="zql-")
+    descriptor, path = tempfile.mkstemp(prefix=temporary_prefix())
     os.close(descriptor)
     try:
         delimited_skipping.write_good_rows(file, options, path)
@@ -113,7 +114,7 @@ def _stand_in(
 ) -> Iterator[str]:
     import tempfile
 
-    descriptor, path = tempfile.mkstemp(prefix="zql-")
+    descriptor, path = tempfile.mkstemp(prefix=temporary_prefix())
     try:
         with open(descriptor, "wb") as copy:
             data = b"".join(_chunks(file, packed))

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import IO
 
 from zql.errors import StorageError
+from zql.failpoints import hit
 from zql.schema import InputFile
 from zql.storage import compression, remote
+from zql.storage.leftovers import hidden_prefix, remove_stale, temporary_prefix
 from zql.storage.listing import listing_of, local_path, not_found, unreadable
 from zql.storage.remote import Options, filesystem, protocol, shown, without_secrets
 
@@ -73,7 +75,7 @@ def _anonymous() -> tuple[int, str]:
         return descriptor, f"/proc/self/fd/{descriptor}"
     import tempfile
 
-    return tempfile.mkstemp(prefix="zql-")
+    return tempfile.mkstemp(prefix=temporary_prefix())
 
 
 def count_lines(file: InputFile, stop: int) -> int:
@@ -119,7 +121,7 @@ def _unpacked(file: InputFile, packed: compression.Compression) -> Iterator[str]
     import shutil
     import tempfile
 
-    descriptor, path = tempfile.mkstemp(prefix="zql-")
+    descriptor, path = tempfile.mkstemp(prefix=temporary_prefix())
     try:
         with open(descriptor, "wb") as copy, open_binary(file) as stored:
             try:
@@ -151,7 +153,7 @@ def staging_path(target: str) -> str:
     if protocol(path):
         import tempfile
 
-        descriptor, name = tempfile.mkstemp(prefix="zql-")
+        descriptor, name = tempfile.mkstemp(prefix=temporary_prefix())
         os.close(descriptor)
         return name
     folder = os.path.dirname(path)
@@ -160,7 +162,7 @@ def staging_path(target: str) -> str:
             os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise unwritable(path, error) from None
-    return os.path.join(folder, f".zql-{os.urandom(8).hex()}.tmp")
+    return os.path.join(folder, f"{hidden_prefix()}{os.urandom(8).hex()}.tmp")
 
 
 def publish(staged: str, target: str, storage_options: Options | None = None) -> int:
@@ -180,7 +182,9 @@ def publish_all(
     for staged, target in pairs:
         try:
             sizes.append(os.path.getsize(staged))
+            hit("before_rename")
             folder = _name(staged, local_path(target), storage_options)
+            hit("after_rename")
         except StorageError:
             discard(staged)
             raise
@@ -257,11 +261,14 @@ def unwritable(path: str, error: Exception) -> StorageError:
 def write_whole(target: str, data: bytes, storage_options: Options | None = None) -> None:
     """Writes a small file in one step, in place of what was there."""
     staged = staging_path(target)
+    if protocol(local_path(target)) is None:
+        remove_stale(os.path.dirname(staged))
     try:
         with open(staged, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        hit("text_written")
     except OSError as error:
         discard(staged)
         raise unwritable(target, error) from None

@@ -12,6 +12,7 @@ from zql.schema import InputFile
 from zql.storage import compression
 from zql.storage.compression import Compression
 from zql.storage.files import damaged, open_binary, protocol
+from zql.storage.leftovers import temporary_prefix
 
 _CHUNK = 1 << 20
 
@@ -25,7 +26,7 @@ def as_path(file: InputFile, packed: Compression) -> Iterator[str]:
     import shutil
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix="zql-")
+    folder = tempfile.mkdtemp(prefix=temporary_prefix())
     try:
         name = os.path.basename(file.path)
         path = os.path.join(folder, name if packed is compression.NONE else _bare(name))
