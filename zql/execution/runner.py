@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, removed_with
 from zql.execution.kept import unkept
-from zql.execution.run import Run
+from zql.execution.run import Run, most_workers
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
@@ -71,7 +71,7 @@ class Runner:
         Each stream must be closed. Raises `ZqlError`.
         """
         if plan.writes and any(is_python(stage) for stage in plan.stages):
-            self.pool(_most_workers(plan, self._settings)).warm()
+            self.pool(most_workers(plan, self._settings)).warm()
         from zql.execution.write_run import write
 
         run = Run(self, plan, measured=measured)
@@ -231,9 +231,3 @@ class Runner:
     def objects(self) -> Mapping[str, object]:
         """The Python objects that plans may read."""
         return self._objects
-
-
-def _most_workers(plan: PhysicalPlan, settings: Settings) -> int:
-    """The workers of the stage that asks for most of them."""
-    asked = [stage.resources for stage in plan.stages if is_python(stage)]
-    return max(settings.for_stage(each, python=True).worker_count() for each in asked)

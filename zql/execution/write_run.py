@@ -60,7 +60,8 @@ def write(run: Run) -> RunReport:
             for stage in run.plan.outputs
             if isinstance(stage.sink, WriteFiles)
         }
-        for stage in run.plan.stages:
+
+        def do(stage: Stage) -> None:
             hit("stage_begun")
             match stage.sink:
                 case WriteFiles():
@@ -74,6 +75,8 @@ def write(run: Run) -> RunReport:
                 case Keep() | Collect():
                     run.keep(stage)
             hit("stage_ended")
+
+        run.do_all(do)
         hit("publish_begun")
         published = [writing.publish() for writing in writings.values()]
     results = [
@@ -302,7 +305,7 @@ class WriteRun:
         options = dict(scan.options)
         total = sum(file.size for file in scan.files)
         size = split_of_files(total, host.settings.split_size).size
-        return list(format_.splits(scan.files, options, size, host.engine))
+        return list(format_.splits(scan.files, options, size, self._run.engine))
 
     def _cut(self, stage: Stage, shards: int) -> Waiting:
         """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
