@@ -14,6 +14,7 @@ SETTINGS = {
     "threads": "threads",
     "memory": "memory",
     "split_size": "split_size",
+    "file_size": "file_size",
     "temp_dir": "temp_dir",
     "batch_rows": "batch_rows",
     "retries": "tries",
@@ -24,6 +25,7 @@ SETTINGS = {
 MEANINGS = {
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
+    "file_size": "bytes that an output file has at least, where neighbours can be put together",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
     "retries": "how often a task is started whose worker dies",
@@ -34,6 +36,10 @@ MEANINGS = {
     "workers": "processes that run Python functions",
 }
 """What `SHOW SETTINGS` says of each setting that SET takes."""
+
+AUTO = "auto"
+CHOSEN = ("split_size", "file_size")
+"""What is chosen from the data when it is AUTO."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
 
@@ -81,7 +87,9 @@ def parse_seconds(value: float | str) -> float:
 
 def setting_value(name: str, value: Any) -> Any:
     """The value of a setting in its own type. Raises `UsageError`."""
-    if name in ("memory", "split_size"):
+    if name in CHOSEN and str(value).lower() == AUTO:
+        return None
+    if name in ("memory", *CHOSEN):
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet, finalize
@@ -72,6 +74,14 @@ class EngineError(RunError):
         self.cause: Expr | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Threads of a statement and bytes of all together, while somebody wants them."""
+
+    threads: int | None
+    memory: int | None
+
+
 class Engine:
     """One DuckDB connection. Use one thread at a time; `interrupt` may come from any."""
 
@@ -102,6 +112,8 @@ class Engine:
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._sql = ""
         self._mode = ConversionMode()
+        self._limits: list[Limits] = []
+        self._limiting = threading.Lock()
 
     def cursor(self) -> Engine:
         """Another connection to the same database; registered objects are not shared."""
@@ -202,14 +214,32 @@ class Engine:
         }
 
     @contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        """While it lasts, statements of this database have so many threads each."""
-        self.rows(f"SET threads = {count}")
+    def limited(self, threads: int | None = None, memory: int | None = None) -> Iterator[None]:
+        """While it lasts, statements of this database have so many threads each, and all together
+        so many bytes. From any thread; what was asked for last holds.
+        """
+        if threads is None and memory is None:
+            yield
+            return
+        root, limits = self._root, Limits(threads, memory)
+        root._limit(limits, add=True)  # noqa: SLF001 - of the same class
         try:
             yield
         finally:
-            if self._connection is not None:
-                self.rows(f"SET threads = {self._threads}")
+            if root._connection is not None:  # noqa: SLF001
+                root._limit(limits, add=False)  # noqa: SLF001
+
+    def _limit(self, limits: Limits, *, add: bool) -> None:
+        with self._limiting, self.cursor() as cursor:
+            if add:
+                self._limits.append(limits)
+            else:
+                at = next(i for i, each in enumerate(self._limits) if each is limits)
+                del self._limits[at]
+            said = [limits.threads for limits in self._limits if limits.threads is not None]
+            cursor.rows(f"SET threads = {(said or [self._threads])[-1]}")
+            said = [limits.memory for limits in self._limits if limits.memory is not None]
+            cursor.rows(f"SET memory_limit = '{(said or [self._memory])[-1]}B'")
 
     def profile(self) -> None:
         """Counts what statements of this connection do from now on; see `profiled`."""

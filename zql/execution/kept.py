@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -108,21 +108,23 @@ def write_groups(
     folder: str,
     starts: str,
     batch_rows: int,
-    file_bytes: int,
+    file_bytes: Callable[[int], int],
 ) -> list[KeptFile]:
-    """Writes batches into files of about `file_bytes`, or more where a group is bigger.
+    """Writes batches into files, and ends one at a group's end when it has enough bytes.
 
+    How many these are `file_bytes` says, from the bytes in all files before it.
     A file begins where the column `starts` is 1. Without one all rows go into one file, which is
     there even when there are no rows.
     """
     files: list[KeptFile] = []
     writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
-    written = 0
+    written, before = 0, 0
     for batch in rechunked(batches, batch_rows):
-        for piece, begins in _at_groups(batch, starts, written, file_bytes):
+        for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
             if writer is not None and begins:
                 files.append(writer.close())
                 writer = None
+                before += written
             if writer is None:
                 writer, written = KeptWriter(_path(folder, len(files)), schema), 0
             writer.write(piece)

@@ -17,6 +17,7 @@ from zql.execution.locate import scan_place
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
+from zql.execution.sizes import KEPT_FILE, group_file
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
 from zql.expr.expression import Column, Expr
@@ -29,8 +30,6 @@ from zql.tree import Node, walk
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
-_GROUP_PARTS = 4
-"""Groups are cut finer than files are: what is done with a row costs more there."""
 
 
 class NativeStage:
@@ -51,12 +50,18 @@ class NativeStage:
         self._results = results
         self._objects = objects
         self._plan = plan_of(stage)
+        self._asked = stage.resources
         self._stack = ExitStack()
         self._running: set[Engine] = set()
         self._counting = threading.Lock()
         self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
+        asked = self._asked
+        if asked is not None:
+            threads = asked.threads or asked.cpu
+            memory = None if asked.budget is None else self._settings.native_memory()
+            self._stack.enter_context(self._engine.limited(threads, memory))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,11 +133,11 @@ class NativeStage:
             engine.profile()
             rows = self._settings.batch_rows
             stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
-            size = self._settings.split_size
+            chosen = self._settings.split_size
             if starts is None:
-                files = kept.write_all(iter(stream), folder, rows, size)
+                files = kept.write_all(iter(stream), folder, rows, chosen or KEPT_FILE)
             else:
-                size = max(1, size // _GROUP_PARTS)
+                size = partial(group_file, split_size=chosen)
                 files = kept.write_groups(stream, stream.schema, folder, starts, rows, size)
             self._add(self._count(engine, None))
             return files
@@ -167,7 +172,7 @@ class NativeStage:
         calls = [partial(self.write, *arguments) for arguments in outputs]
         threads = self._settings.thread_count()
         # Statements that run side by side are faster when none has helpers of its own.
-        with self._engine.threads(1 if len(calls) >= threads else threads):
+        with self._engine.limited(1 if len(calls) >= threads else threads):
             return concurrently(calls, threads, self.interrupt)
 
     def write_cuts(
@@ -175,11 +180,15 @@ class NativeStage:
         outputs: Sequence[FileOutput],
         files: Sequence[KeptFile],
         shard: Column | None = None,
+        bounds: Sequence[int] | None = None,
     ) -> list[KeptFile]:
-        """Kept rows in files by their `shard`, or of equal numbers of rows; several at a time."""
+        """Kept rows in files, several at a time: by their `shard`, by `bounds`, or of equal numbers
+        of rows.
+        """
         whole = kept.table(files)
         count = len(outputs)
-        bounds = kept.bounds(whole, count, None if shard is None else shard.name)
+        if bounds is None:
+            bounds = kept.bounds(whole, count, None if shard is None else shard.name)
         columns = tuple(c for c in self.columns if c != shard)
 
         def write(number: int) -> KeptFile:

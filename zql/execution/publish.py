@@ -75,6 +75,14 @@ class Publisher:
                 hint="write elsewhere, or OPTIONS (mode = 'overwrite'), 'append' or 'skip'",
             )
 
+    def listed_shards(self) -> int | None:
+        """With mode skip, how many shards this very plan made before; None when it made none."""
+        if self.target.mode != "skip":
+            return None
+        entry = self._manifest()["targets"].get(self._entry, {})
+        listed = entry.get("files", {}) if entry.get("plan") == self._fingerprint else {}
+        return len(listed) or None
+
     def kept(self, shards: int) -> dict[int, WrittenFile]:
         """With mode skip, the shards that are there and were made by this very plan.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from zql.physical.plan import (
 
 if TYPE_CHECKING:
     from zql.execution.kept import KeptFile
+    from zql.execution.mixing import Mixer
     from zql.execution.report import RunReport, StageReport
     from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from zql.execution.writing import FileOutput, KeptOutput
     from zql.expr.expression import SharedObject
     from zql.expr.functions import ErrorPolicy
+    from zql.logical.plan import Scan
     from zql.storage.format import WrittenFile
 
 
@@ -70,9 +73,15 @@ class Host(Protocol):
 
     def take_retries(self) -> int: ...
 
-    def pool(self) -> Executor: ...
+    def pool(self, workers: int | None = None) -> Executor: ...
 
     def folder(self) -> str: ...
+
+
+def most_workers(plan: PhysicalPlan, settings: Settings) -> int:
+    """The workers of the stage with Python that asks for most of them."""
+    asked = [stage.resources for stage in plan.stages if is_python(stage)]
+    return max(settings.for_stage(each, python=True).worker_count() for each in asked)
 
 
 class Run:
@@ -93,6 +102,11 @@ class Run:
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
         self._stack = ExitStack()
+        self._lock = threading.RLock()
+        """Held where stages that run side by side change what is common to them."""
+        self._looking = threading.RLock()
+        self._own = threading.local()
+        self._mixer: Mixer | None = None
         self._folder: str | None = None
 
     def __enter__(self) -> Run:
@@ -142,6 +156,44 @@ class Run:
             return self.explained(native.placed(error), last)
 
         return RowStream(engine, select, columns, stack, told)
+
+    def do_all(self, do: Callable[[Stage], None]) -> None:
+        """Does all stages, those that read nothing of each other side by side, if that is worth it.
+
+        Raises the error of the first that fails, and `Interrupted`.
+        """
+        from zql.execution import schedule
+
+        if not self.plan.writes or not schedule.is_worth_threads(self.plan):
+            for stage in self.plan.stages:
+                do(stage)
+            return
+        from zql.execution.mixing import Mixer
+
+        self._mixer = Mixer(self.host.pool(most_workers(self.plan, self.host.settings)))
+
+        def begin(stage: Stage) -> Callable[[], None]:
+            engine = self.host.engine.cursor()
+
+            def work() -> None:
+                self._own.engine = engine
+                with engine:
+                    do(stage)
+
+            return work
+
+        schedule.Schedule(self.plan, begin, self._stop).run()
+
+    def _stop(self) -> None:
+        self.host.engine.interrupt()
+        if self._mixer is not None:
+            self._mixer.interrupt()
+
+    @property
+    def engine(self) -> Engine:
+        """The connection of this thread."""
+        own: Engine | None = getattr(self._own, "engine", None)
+        return self.host.engine if own is None else own
 
     # ---- stages ----------------------------------------------------------------------------------
 
@@ -205,14 +257,25 @@ class Run:
         """A stage of SQL alone, ready to be run."""
         host = self.host
         self.look_for_rejects(stage)
-        return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
+        settings = host.settings.for_stage(stage.resources, python=False)
+        return NativeStage(stage, self.engine, settings, self.results, host.objects)
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
         self.look_for_rejects(stage)
-        return inputs_of(stage, self.host.engine, self.host.settings, self.results)
+        return inputs_of(stage, self.engine, self.settings_of(stage), self.results)
+
+    def settings_of(self, stage: Stage) -> Settings:
+        """The settings of a stage of Python, with what it asks for. Raises `RunError`."""
+        from zql.execution.gpus import most_at_a_time
+
+        settings = self.host.settings.for_stage(stage.resources, python=True)
+        if stage.resources is None or not stage.resources.gpus:
+            return settings
+        most = most_at_a_time(stage.resources.gpus, f"stage {stage.id}")
+        return replace(settings, workers=min(most, settings.worker_count()))
 
     def look_for_rejects(self, stage: Stage) -> None:
         """Counts and keeps the rows that the readers of a stage pass over, before it is done.
@@ -220,16 +283,20 @@ class Run:
         Once for each policy. Raises `UdfError` when there are too many.
         """
         for scan in policed_scans(stage):
-            policy = scan.on_error
-            if policy is None or policy.number in self._looked:
-                continue
-            from zql.execution.read_rejects import look_for_rejects
+            if scan.on_error is not None:
+                with self._looking:
+                    self._look_at(scan, scan.on_error)
 
-            folder = self.folder("rejects") if policy.facts else ""
-            found = look_for_rejects(scan, policy, self.host.engine, self.host.settings, folder)
-            self._looked[policy.number] = found.rows
-            if found.file is not None:
-                self.results[rejects_of(policy.number)] = (found.file,)
+    def _look_at(self, scan: Scan, policy: ErrorPolicy) -> None:
+        if policy.number in self._looked:
+            return
+        from zql.execution.read_rejects import look_for_rejects
+
+        folder = self.folder("rejects") if policy.facts else ""
+        found = look_for_rejects(scan, policy, self.engine, self.host.settings, folder)
+        self._looked[policy.number] = found.rows
+        if found.file is not None:
+            self.results[rejects_of(policy.number)] = (found.file,)
 
     def tasks(
         self,
@@ -255,25 +322,25 @@ class Run:
         shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
         rejects = self.folder("rejects") if policies_of(stage) else ""
-        specs = tasks.specs(
-            stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
-        )
+        settings, engine = self.settings_of(stage), self.engine
+        specs = tasks.specs(stage, inputs, outputs, settings, self.results, numbers, rejects, count)
         if any(isinstance(node, TaskContext) for node in walk(stage)):
             scratch = self.folder("scratch")
             specs = [replace(spec, scratch=scratch) for spec in specs]
-        settings, engine = self.host.settings, self.host.engine
         limited = has_time_limit(stage) or settings.task_timeout is not None
         small = tasks.input_bytes(stage, self.results) <= settings.inline_bytes
         if small and not self.plan.writes and not limited:
             given = self.host.shared.here(shared)
             done = tasks.run_here(specs, InProcess(engine, settings), watch, engine, given)
         else:
-            folders = self.host.shared_folders(shared)
+            with self._lock:
+                folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_tasks(specs, self.host.pool(), watch, engine)
+            done = tasks.run_tasks(specs, self.executor(stage, settings), watch, engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
-        self.tallies = added_up([self.tallies, *(result.tallies for result in done)])
+        with self._lock:
+            self.tallies = added_up([self.tallies, *(result.tallies for result in done)])
         rows = sum(result.file.rows for result in done if result.file is not None)
         self.reports.append(
             StageReport(
@@ -291,6 +358,14 @@ class Run:
             )
         )
         return done
+
+    def executor(self, stage: Stage, settings: Settings) -> Executor:
+        """Who does the tasks of a stage."""
+        if self._mixer is not None:
+            return self._mixer
+        if stage.resources is None:
+            return self.host.pool()
+        return self.host.pool(settings.worker_count())
 
     def report(
         self,
@@ -354,15 +429,15 @@ class Run:
             rejected = sum(s.rejected for report in self.reports for s in report.steps)
             counters["rows_rejected"] = rejected + sum(self._looked.values())
         elapsed = time.perf_counter() - began
-        return RunReport(
-            (*outputs, *kept), counters, tuple(self.reports), elapsed, tallies=self.tallies
-        )
+        reports = tuple(sorted(self.reports, key=lambda report: report.id))
+        return RunReport((*outputs, *kept), counters, reports, elapsed, tallies=self.tallies)
 
     def folder(self, name: str) -> str:
         """A folder inside the run's own, which is made when it is first needed."""
-        if self._folder is None:
-            self._folder = make_folder(self.host.folder(), "run")
-            hit("folder_made")
+        with self._lock:
+            if self._folder is None:
+                self._folder = make_folder(self.host.folder(), "run")
+                hit("folder_made")
         path = os.path.join(self._folder, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path

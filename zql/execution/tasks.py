@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
-from zql.execution import kept, loader
+from zql.execution import gpus, kept, loader, worker
 from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.executor import Executor, InProcess, Job
@@ -16,6 +16,7 @@ from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
+from zql.execution.sizes import split_of_tasks
 from zql.execution.sources import Input
 from zql.execution.stuck import late_error, place_of, without_stuck
 from zql.execution.task import TaskResult, TaskSpec, run_task
@@ -33,16 +34,19 @@ def inputs_of(
     stage: Stage, engine: Engine, settings: Settings, results: Mapping[int, Sequence[KeptFile]]
 ) -> list[Input]:
     """The parts of a stage's source, in its rows' order; they depend on the data alone."""
+    total = input_bytes(stage, results)
     match stage.source:
         case Scan() as scan:
             format_, options = format_of(scan.format, scan.own), dict(scan.options)
             if scan.own is not None and any(c.kind == "row" for c in scan.columns_read):
                 options["file_row_number"] = True
-            return list(format_.splits(scan.files, options, settings.split_size, engine))
+            size = split_of_tasks(total, settings.split_size, settings.tasks).size
+            return list(format_.splits(scan.files, options, size, engine))
         case StageResult(number) if stage.by_file:
             return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):
-            return list(kept.parts(results[number], settings.split_size, settings.batch_rows))
+            size = split_of_tasks(total, settings.split_size, settings.tasks).size
+            return list(kept.parts(results[number], size, settings.batch_rows))
         case _:
             raise InternalError("tasks need a source")
 
@@ -158,7 +162,7 @@ def _outcomes(
     """The results of tasks as they come; a task whose call was stuck is done again without it."""
     waiting = list(specs)
     while waiting:
-        jobs = [Job(spec.id, do, spec, input_place(spec.input)) for spec in waiting]
+        jobs = [_job(spec, do) for spec in waiting]
         by_id = {spec.id: spec for spec in waiting}
         waiting = []
         outcomes = executor.run(jobs)
@@ -180,8 +184,24 @@ def _outcomes(
                 close()
 
 
+def _job(spec: TaskSpec, do: Callable[[Engine, TaskSpec], TaskResult]) -> Job:
+    place, asked = input_place(spec.input), spec.stage.resources
+    if asked is None:
+        return Job(spec.id, do, spec, place)
+    most = spec.settings.worker_count()
+    return Job(spec.id, do, spec, place, spec.stage.id, most, asked.budget)
+
+
 def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
-    return run_task(spec, engine)
+    asked = spec.stage.resources
+    if asked is None:
+        return run_task(spec, engine)
+    if asked.gpus:
+        gpus.choose(worker.rank(), asked.gpus)
+    memory = None if asked.budget is None else spec.settings.worker_memory()
+    threads = None if spec.settings.worker_threads == 1 else spec.settings.worker_threads
+    with engine.limited(threads, memory):
+        return run_task(spec, engine)
 
 
 def _prefix(specs: Sequence[TaskSpec], found: Mapping[int, TaskResult]) -> list[TaskResult]:

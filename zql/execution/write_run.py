@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
+from zql.execution.gathering import can_gather, gathered, joined
 from zql.execution.kept import KeptFile
 from zql.execution.native import NativeStage
 from zql.execution.own_formats import format_of
@@ -20,6 +22,7 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
+from zql.execution.sizes import cuts, runs, split_of_files
 from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.writing import FileOutput, join_files
@@ -57,7 +60,8 @@ def write(run: Run) -> RunReport:
             for stage in run.plan.outputs
             if isinstance(stage.sink, WriteFiles)
         }
-        for stage in run.plan.stages:
+
+        def do(stage: Stage) -> None:
             hit("stage_begun")
             match stage.sink:
                 case WriteFiles():
@@ -71,6 +75,8 @@ def write(run: Run) -> RunReport:
                 case Keep() | Collect():
                     run.keep(stage)
             hit("stage_ended")
+
+        run.do_all(do)
         hit("publish_begun")
         published = [writing.publish() for writing in writings.values()]
     results = [
@@ -147,6 +153,8 @@ class WriteRun:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
+        if self._target.max_rows or self._target.file_size:
+            return self._pieces(stage)
         inputs = self._run.inputs(stage)
         if not inputs:
             self._run.results[stage.id] = ()
@@ -159,13 +167,15 @@ class WriteRun:
         """Each task writes a shard."""
         count = len(inputs)
         first = self._publisher.first_shard
-        kept = self._publisher.kept(count)
+        kept, every = self._kept_of(count)
+        if every:
+            return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
         paths = [self._target.path(first + number, count) for number in numbers]
         outputs = [self._output(path) for path in paths]
         done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers, count)
         files = [_file_of(result) for result in done]
-        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        return self._gathered(paths, files, columns_of(stage), kept)
 
     def _join(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """The tasks write parts of the one file."""
@@ -190,6 +200,8 @@ class WriteRun:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
+        if self._target.max_rows or self._target.file_size:
+            return self._pieces(stage)
         with self._run.native(stage) as native:
             scans = native.scans
             if self._target.sharded and shards is None and stage.row_local and len(scans) == 1:
@@ -236,20 +248,64 @@ class WriteRun:
         began = time.perf_counter()
         count = len(inputs)
         first = self._publisher.first_shard
-        kept = self._publisher.kept(count)
+        kept, every = self._kept_of(count)
+        if every:
+            return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
         paths = [self._target.path(first + number, count) for number in numbers]
         calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
         files = native.write_parts(calls)
         rows = sum(file.rows for file in files)
         self._run.report(stage, len(calls), rows, began, native, sum(f.bytes for f in files))
-        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        return self._gathered(paths, files, native.columns, kept)
+
+    def _kept_of(self, count: int) -> tuple[dict[int, WrittenFile], bool]:
+        """The shards of an earlier run that stay, if each part is one; else whether all stay.
+
+        Where that run put parts together a shard that is gone has all of them done again.
+        """
+        listed = self._publisher.listed_shards()
+        if listed in (None, count):
+            kept = self._publisher.kept(count)
+            return kept, len(kept) == count
+        kept = self._publisher.kept(listed)
+        return (kept, True) if len(kept) == listed else ({}, False)
+
+    def _gathered(
+        self,
+        paths: Sequence[str],
+        files: Sequence[KeptFile],
+        columns: Sequence[Column],
+        kept: Mapping[int, WrittenFile],
+    ) -> Waiting:
+        """The files of shards, those that are small put together, unless shards are kept."""
+        found = list(files)
+        if not kept and found and can_gather(self._target):
+            file_size = self._run.host.settings.file_size
+            found = gathered(files, columns, self._output(paths[0]), file_size)
+        if len(found) == len(files):
+            return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        return self._named(found)
+
+    def _named(self, files: Sequence[KeptFile]) -> Waiting:
+        """All shards, of which those that an earlier run left stay."""
+        count = len(files)
+        listed = self._publisher.listed_shards()
+        stay = self._publisher.kept(count) if listed == count else {}
+        first = self._publisher.first_shard
+        named = [(self._target.path(first + n, count), file) for n, file in enumerate(files)]
+        waiting = [item for n, item in enumerate(named) if n not in stay]
+        for path, _ in waiting:
+            self._publisher.folder_for(path)
+        return _waiting(waiting, list(stay.values()))
 
     def _splits(self, scan: Scan) -> list[Input]:
         host = self._run.host
         format_ = format_of(scan.format, scan.own)
         options = dict(scan.options)
-        return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
+        total = sum(file.size for file in scan.files)
+        size = split_of_files(total, host.settings.split_size).size
+        return list(format_.splits(scan.files, options, size, self._run.engine))
 
     def _cut(self, stage: Stage, shards: int) -> Waiting:
         """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
@@ -266,6 +322,32 @@ class WriteRun:
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         self._run.report(stage, shards, rows, began, native, size)
         return _waiting(list(zip(paths, files, strict=True)))
+
+    def _pieces(self, stage: Stage) -> Waiting:
+        """All rows kept, then cut into files that have so many rows or bytes at most."""
+        kept, every = self._kept_of(0)
+        if every and kept:
+            return _waiting([], list(kept.values()))
+        self._run.keep(kept_stage(stage))
+        began = time.perf_counter()
+        rows = self._run.results[stage.id]
+        total, size = sum(file.rows for file in rows), sum(file.bytes for file in rows)
+        pieces = cuts(total, size, self._target.max_rows, self._target.file_size)
+        bounds = [0, *(stop for each in pieces for stop in each[1:])]
+        output = self._output(self._target.path(self._publisher.first_shard, 1))
+        with self._run.native(reading(stage)) as native:
+            parts = iter(native.write_cuts([output] * (len(bounds) - 1), rows, bounds=bounds))
+            files: list[KeptFile] = []
+            for each in pieces:
+                mine = list(islice(parts, len(each) - 1))
+                sizes = [part.bytes for part in mine]
+                most = self._target.file_size or sum(sizes)
+                # Files of a writer of the user's own cannot be joined.
+                groups = runs(sizes, 0 if self._sink.own else most, most)
+                files += joined(mine, groups, native.columns, output)
+        written = sum(file.bytes for file in files)
+        self._run.report(stage, len(files), total, began, native, written)
+        return self._named(files)
 
     # ---- files ---------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ from zql.tree import children, walk
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done or not. `kind` is pushed, stays, pruned, handed, types, fused,
-    stage, shared, order, off or warning; `line` is the line of the script that it is about.
+    stage, shared, join, order, off, warning, sizes or resources; `line` is the line of the script
+    that it is about.
     """
 
     kind: str
@@ -60,6 +61,7 @@ def notes_of(
         *_typed(optimized),
         *_fused(stages, unfused),
         *_cuts(stages),
+        *_joins(optimized),
         *_unseen_sorts(bound),
     ]
     if disabled:
@@ -241,6 +243,21 @@ def _consumer(reader: Stage, stage: Stage) -> str:
                 return "a window function" if any(map(has_window, node.assigns)) else "SQL"
             return word(node)
     return "a subquery"
+
+
+_STRATEGIES = {
+    "hash": "as asked for: DuckDB's hash join, which holds the smaller side",
+    "broadcast": "nothing has to be sent: DuckDB's hash join, which holds the smaller side",
+    "merge": "equal keys are joined by hash, sorted or not: DuckDB has no merge join for them",
+}
+
+
+def _joins(optimized: lp.LogicalPlan) -> Iterator[Note]:
+    """What becomes of the strategies that hints ask for."""
+    for node in walk(optimized):
+        if isinstance(node, lp.Join) and node.strategy:
+            text = f"strategy {node.strategy}: {_STRATEGIES[node.strategy]}"
+            yield Note("join", text, _line(node.condition) if node.condition is not None else None)
 
 
 # ---- order --------------------------------------------------------------------------------------

@@ -139,6 +139,10 @@ class DelimitedFormat:
         """See `Format`: whole files, since a quoted value may hold a line end."""
         return [Split(file) for file in files]
 
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`."""
+        return f"{self.name} files are read as a whole: a quoted value may hold a line end"
+
     @contextmanager
     def opened(
         self,

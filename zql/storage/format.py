@@ -222,6 +222,9 @@ class Format(Protocol):
     ) -> list[Split]:
         """Cuts into parts of about `target_bytes`, in file order; depends on nothing else."""
 
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """Why `splits` leaves a file whole, however big it is; empty when it is cut."""
+
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False
     ) -> AbstractContextManager[Source]:

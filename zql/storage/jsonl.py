@@ -157,12 +157,16 @@ class JsonlFormat:
         """See `Format`: plain files at line ends, packed ones whole."""
         found = []
         for file in files:
-            packed = compression.chosen(file.path, options.get("compression"))
-            if packed is not compression.NONE or file.size <= target_bytes * 3 // 2:
+            if self.why_whole(file, options) or file.size <= target_bytes * 3 // 2:
                 found.append(Split(file))
             else:
                 found += _cut(file, target_bytes)
         return found
+
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`: packed files can only be read from their beginning."""
+        packed = compression.chosen(file.path, options.get("compression"))
+        return "" if packed is compression.NONE else f"{packed.name} files are read as a whole"
 
     @contextmanager
     def opened(
