@@ -133,6 +133,8 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "temp_dir": values.temp_root(),
         "batch_rows": values.batch_rows,
         "retries": values.tries,
+        "resume": str(values.resume).lower(),
+        "cache": values.cache or "",
         "optimizer": str(not disabled.issuperset(RULES)).lower(),
         "disabled_rules": ", ".join(sorted(disabled)),
     }

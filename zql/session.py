@@ -56,6 +56,7 @@ from zql.syntax.printer import print_statement
 from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
@@ -101,6 +102,7 @@ class Session:
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
+        self.notes: RunNotes | None = None
         for name, value in (config or {}).items():
             self.set(name, value)
 
@@ -235,6 +237,7 @@ class Session:
                 self._tables,
                 self._shared,
             )
+        self._runner.notes = self.notes
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -417,8 +420,17 @@ class Session:
             compiled.unfused,
             self.disabled,
             warnings,
+            self._reusable(compiled.stages) if report is None else (),
         )
         return stages(compiled.stages, notes, report)
+
+    def _reusable(self, plan: PhysicalPlan) -> list[str]:
+        """What a run would find done, for EXPLAIN, where it would look."""
+        if not plan.writes or not (self.settings.resume or self.settings.cache):
+            return []
+        from zql.execution.reuse_preview import previews
+
+        return [each.shown for each in previews(plan, self.settings, self.engine())]
 
     def measured(self, plan: PhysicalPlan) -> RunReport:
         """Runs a plan for its figures: outputs are written, rows for the caller thrown away."""

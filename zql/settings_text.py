@@ -17,14 +17,18 @@ SETTINGS = {
     "temp_dir": "temp_dir",
     "batch_rows": "batch_rows",
     "retries": "tries",
+    "resume": "resume",
+    "cache": "cache",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
 MEANINGS = {
+    "cache": "the folder in which results of stages stay between runs; none when empty",
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
+    "resume": "true goes on from what runs before have finished",
     "retries": "how often a task is started whose worker dies",
     "split_size": "bytes of input for one task",
     "temp_dir": "the folder for what a run keeps on disk",
@@ -83,7 +87,9 @@ def setting_value(name: str, value: Any) -> Any:
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)
-    if name == "optimizer":
+    if name == "cache":
+        return str(value) if value else None
+    if name in ("optimizer", "resume"):
         words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
         if str(value).lower() in words:
             return words[str(value).lower()]

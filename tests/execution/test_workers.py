@@ -14,6 +14,7 @@ from zql.execution import worker
 from zql.execution.engine import make_folder, remove_folder, remove_stale_folders
 from zql.execution.pool import Pool
 from zql.execution.settings import Settings
+from zql.execution.work import BESIDE, left_work
 from zql.execution.worker import Job
 
 HERE = Path(__file__).parent
@@ -230,6 +231,8 @@ def running(place):
     assert wait_until(lambda: not semaphores_of(process.pid)), "semaphores are left"
     if process.returncode == -signal.SIGKILL:
         remove_stale_folders(str(place.temp))
+        for left in left_work("out/", BESIDE):
+            left.remove()
 
 
 @pytest.mark.parametrize("whom", ["process", "group"])

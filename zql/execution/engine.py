@@ -363,14 +363,23 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 
 def remove_stale_folders(root: str) -> None:
     """Removes this user's folders of processes that were killed and could not do it themselves."""
-    for name in os.listdir(root):
-        words = name.split("-")
-        path = os.path.join(root, name)
-        if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
-            continue
-        with suppress(OSError):
-            if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                remove_folder(path)
+    for path in stale_folders(root):
+        remove_folder(path)
+
+
+def stale_folders(root: str) -> Iterator[str]:
+    """Folders of this user's processes that were killed; none where that cannot be told."""
+    if not os.path.isdir("/proc/self"):
+        return
+    with suppress(OSError):
+        for name in sorted(os.listdir(root)):
+            words = name.split("-")
+            path = os.path.join(root, name)
+            if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
+                continue
+            with suppress(OSError):
+                if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
+                    yield path
 
 
 def remove_folder(path: str) -> None:

@@ -22,6 +22,7 @@ from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
 from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.pool import Pool
     from zql.execution.report import RunReport
 
@@ -46,6 +47,8 @@ class Runner:
         self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
         self._tables = tables
         self._engine = engine
+        self.notes: RunNotes | None = None
+        """Where the script that runs notes what it does."""
         self._folder: str | None = None
         self._pool: Pool | None = None
 

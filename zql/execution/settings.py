@@ -47,7 +47,9 @@ class Settings:
     `memory` is the budget in bytes of the coordinator and all workers together; `split_size` the
     bytes of input for one task; `inline_bytes` how much input a query without WRITE may have and
     still call Python in this process; `batch_rows` and `batch_bytes` bound what a task holds.
-    `tries` is how often a task is started whose worker dies.
+    `tries` is how often a task is started whose worker dies. With `resume` a run goes on from what
+    runs before have finished, and leaves what it has when it ends early; `cache` is a folder in
+    which results of stages stay between runs.
     """
 
     workers: int | None = None
@@ -60,6 +62,8 @@ class Settings:
     batch_bytes: int = 4 * MIB
     tries: int = 3
     probe_seconds: float = 60.0
+    resume: bool = False
+    cache: str | None = None
     storage_options: Secret = field(default_factory=Secret)
 
     def worker_count(self) -> int:

@@ -25,6 +25,7 @@ from zql.physical.plan import Stage
 
 if TYPE_CHECKING:
     from zql.execution.pool import Death, Pool
+    from zql.execution.reuse import Finished
     from zql.execution.shared import Objects
 
 
@@ -94,20 +95,26 @@ def specs(
 
 
 def run_here(
-    specs: Sequence[TaskSpec], engine: Engine, watch: RejectWatch, shared: Objects
+    specs: Sequence[TaskSpec],
+    engine: Engine,
+    watch: RejectWatch,
+    shared: Objects,
+    finished: Finished,
 ) -> list[TaskResult]:
     """Does tasks in this process, one after the other, until enough rows are there.
 
     `shared` objects are handed to the functions as they are. Raises the error of the first that
-    fails. Ctrl-C reaches the functions themselves.
+    fails. Ctrl-C reaches the functions themselves. Those that are `finished` are not done again.
     """
     found: list[TaskResult] = []
     with loader.no_bytecode():
         for spec in specs:
             catch = (Exception, SystemExit, GeneratorExit)
-            result = run_task(spec, engine, catch, shared)
+            result = finished.ready.get(spec.id) or run_task(spec, engine, catch, shared)
             if result.failure is not None:
                 raise result.failure.error()
+            if spec.id not in finished.ready:
+                finished.note(result)
             watch.add(result.rejected)
             found.append(result)
             if _enough(found, spec.limit):
@@ -116,21 +123,30 @@ def run_here(
 
 
 def run_in_workers(
-    specs: Sequence[TaskSpec], pool: Pool, watch: RejectWatch, engine: Engine
+    specs: Sequence[TaskSpec],
+    pool: Pool,
+    watch: RejectWatch,
+    engine: Engine,
+    finished: Finished,
 ) -> list[TaskResult]:
     """Does tasks in the workers; their results in order, as far as rows are wanted.
 
     Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
-    the row at which it was.
+    the row at which it was. Those that are `finished` are not done again.
     """
-    found: dict[int, TaskResult] = {}
-    ordered: list[TaskResult] = []
-    outcomes = _outcomes(specs, pool, engine)
+    found = dict(finished.ready)
+    for result in found.values():
+        watch.add(result.rejected)
+    ordered = _prefix(specs, found)
+    if len(ordered) == len(specs) or _enough(ordered, specs[0].limit):
+        return ordered
+    outcomes = _outcomes([spec for spec in specs if spec.id not in found], pool, engine)
     try:
         for result in outcomes:
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
+            finished.note(result)
             found[result.id] = result
             ordered = _prefix(specs, found)
             if _enough(ordered, specs[0].limit):

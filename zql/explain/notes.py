@@ -25,7 +25,7 @@ from zql.tree import children, walk
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done or not. `kind` is pushed, stays, pruned, handed, types, fused,
-    stage, shared, order, off or warning; `line` is the line of the script that it is about.
+    stage, shared, order, reuse, off or warning; `line` is the line of the script that it is about.
     """
 
     kind: str
@@ -46,6 +46,7 @@ def notes_of(
     unfused: PhysicalPlan,
     disabled: Collection[str] = (),
     warnings: Sequence[str] = (),
+    reuse: Sequence[str] = (),
 ) -> tuple[Note, ...]:
     """All notes on a query, in the order of kinds; each text once."""
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
@@ -62,6 +63,7 @@ def notes_of(
         *_cuts(stages),
         *_unseen_sorts(bound),
     ]
+    found += [Note("reuse", text) for text in reuse]
     if disabled:
         found.append(Note("off", f"rules that are switched off: {', '.join(sorted(disabled))}"))
     found += [Note("warning", text) for text in warnings]
