@@ -1,10 +1,12 @@
 """Runs that were killed, or failed, go on from what they had finished; anything else is redone."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -266,3 +268,106 @@ def test_statements_that_are_done_are_not_done_again(steps):
     assert calls == 10
     assert report.counters["records_written"] == 40
     assert report.counters["records_kept"] == 80
+
+
+def test_an_append_is_not_added_twice(steps):
+    text = SHARDS.replace("2d}.jsonl'", "2d}.jsonl' OPTIONS (mode = 'append')").replace(
+        "out/", "all/"
+    )
+    text += ONE.removeprefix(HEAD).replace("q.double(a)", "q.double(a + 100)")
+    (steps.folder / "fail135").touch()
+    with pytest.raises(UdfError):
+        resuming(steps, text)
+    (steps.folder / "fail135").unlink()
+    forget_calls(steps)
+    report, calls = resuming(steps, text)
+    assert calls == 10
+    assert report.counters["records_kept"] == 40
+    assert len(steps.read("all/*.jsonl")) == 40
+    with steps.session(1) as session:
+        session.run(text.partition("FROM 'in*.jsonl' |> EXTEND q.double(a + 100)")[0])
+    assert len(steps.read("all/*.jsonl")) == 80, "without resume it is another one"
+    forget_calls(steps)
+
+
+DIES = """
+import os, signal
+from zql.execution import publish
+from zql.session import Session
+given = publish.files.publish_all
+def some(pairs, *more):
+    if len(pairs) == 1:  # the manifest
+        return given(pairs, *more)
+    given(pairs[:2], *more)
+    os.kill(os.getpid(), signal.SIGKILL)
+publish.files.publish_all = some
+with Session(temp_dir={temp!r}, workers=1) as session:
+    session.run({text!r})
+"""
+
+
+@pytest.mark.parametrize("mode", ["error", "overwrite", "skip"])
+def test_a_run_that_is_killed_while_files_get_their_names(steps, mode):
+    text = SHARDS.replace("2d}.jsonl'", f"2d}}.jsonl' OPTIONS (mode = '{mode}')")
+    (steps.folder / "dies.py").write_text(DIES.format(temp=str(steps.temp), text=text))
+    died = subprocess.run([sys.executable, "dies.py"], env=environment(), check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert len(steps.read("out/*.jsonl")) == 20
+    assert not (steps.folder / "out" / "_SUCCESS").exists()
+    forget_calls(steps)
+    report, calls = resuming(steps, text)
+    assert calls == 0
+    assert report.counters["records_written"] + report.counters["records_kept"] == 40
+    assert rows(steps, "out/*.jsonl") == [(a, 2 * a) for a in range(40)]
+    assert (steps.folder / "out" / "_SUCCESS").exists()
+
+
+def test_two_runs_to_one_target_do_not_mix(steps):
+    """A run of four shards ends while another one of two, which had begun before, is at work."""
+    steps.functions(
+        """
+        import os, time
+        def slow(a: int) -> int:
+            open("begun", "w").close()
+            end = time.monotonic() + 30
+            while not os.path.exists("go") and time.monotonic() < end:
+                time.sleep(0.02)
+            return a
+        """,
+        "slow.py",
+    )
+    first = (
+        "IMPORT PYTHON 'slow.py' AS s; FROM 'in[01].jsonl' |> EXTEND s.slow(a) AS b"
+        " |> WRITE 'out/{shard:02d}.jsonl' OPTIONS (mode = 'overwrite');"
+    )
+    second = SHARDS.replace("2d}.jsonl'", "2d}.jsonl' OPTIONS (mode = 'overwrite')")
+    with subprocess.Popen(command(steps, first), env=environment()) as process:
+        while not (steps.folder / "begun").exists():
+            time.sleep(0.02)
+        with steps.session(1) as session:
+            session.run(second)
+        assert len(steps.read("out/*.jsonl")) == 40
+        (steps.folder / "go").touch()
+        assert process.wait(60) == 0
+    assert rows(steps, "out/*.jsonl") == [(a, a) for a in range(20)]
+    assert steps.names("out") == ["00.jsonl", "01.jsonl", "_SUCCESS", "_zql_manifest.json"]
+    forget_calls(steps)
+
+
+def test_the_manifest_says_what_files_are_and_what_made_them(steps):
+    with steps.session(1) as session:
+        session.run(SHARDS)
+    forget_calls(steps)
+    manifest = json.loads((steps.folder / "out" / "_zql_manifest.json").read_text())
+    entry = manifest["targets"]["{shard:02d}.jsonl"]
+    for i in range(4):
+        data = (steps.folder / "out" / f"{i:02d}.jsonl").read_bytes()
+        assert entry["files"][f"{i:02d}.jsonl"] == {
+            "rows": 10,
+            "bytes": len(data),
+            "crc32": f"{zlib.crc32(data):08x}",
+            "input": str(steps.folder / f"in{i}.jsonl"),
+        }
+    assert entry["inputs"]["files"] == 4
+    assert list(entry["functions"]) == ["udf.double"]
+    assert entry["versions"].keys() == {"zql", "python", "duckdb"}
