@@ -89,6 +89,7 @@ class Host(Planner, Protocol):
     settings: Settings
     disabled: frozenset[str]
     notes: RunNotes | None
+    unfinished: bool
 
     def tables(self) -> list[str]: ...
 
@@ -183,10 +184,12 @@ class ScriptRun:
         from zql.execution.history import RunNotes
 
         notes = self.session.notes = RunNotes(self.name)
+        self.session.unfinished = True
         state, reason = "interrupted", ""
         try:
             yield
             state = "done"
+            self.session.unfinished = False
         except Interrupted:
             raise
         except ZqlError as error:

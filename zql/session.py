@@ -103,6 +103,7 @@ class Session:
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
         self.notes: RunNotes | None = None
+        self.unfinished = False
         for name, value in (config or {}).items():
             self.set(name, value)
 
@@ -201,7 +202,7 @@ class Session:
         self._stop()
         for name in self._tables.tables:
             self.declarations.tables.pop(name, None)
-        self._tables.close()
+        self._tables.close(unfinished=self.unfinished)
         self._shared.close()
 
     def _stop(self) -> None:
@@ -430,7 +431,8 @@ class Session:
             return []
         from zql.execution.reuse_preview import previews
 
-        return [each.shown for each in previews(plan, self.settings, self.engine())]
+        found = previews(plan, self.settings, self.engine(), self._tables.tables)
+        return [each.shown for each in found]
 
     def measured(self, plan: PhysicalPlan) -> RunReport:
         """Runs a plan for its figures: outputs are written, rows for the caller thrown away."""

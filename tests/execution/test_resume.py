@@ -371,3 +371,19 @@ def test_the_manifest_says_what_files_are_and_what_made_them(steps):
     assert entry["inputs"]["files"] == 4
     assert list(entry["functions"]) == ["udf.double"]
     assert entry["versions"].keys() == {"zql", "python", "duckdb"}
+
+
+@pytest.mark.parametrize("way", ["view", "table"])
+def test_rows_that_statements_share_are_not_made_again(steps, way):
+    kind = "TEMP VIEW" if way == "view" else "TEMP TABLE"
+    text = HEAD + (
+        f"CREATE {kind} doubled AS FROM 'in*.jsonl' |> EXTEND q.double(a) AS b;"
+        "FROM doubled |> WHERE a < 20 |> WRITE 'few.jsonl';"
+        "FROM doubled |> EXTEND q.double(a + 100) AS c |> WRITE 'out/{shard}.jsonl';"
+    )
+    assert failed(steps, text, 135) > 40
+    assert len(steps.read("few.jsonl")) == 20
+    _, calls = resuming(steps, text)
+    assert calls == 40, "those of the statement that failed"
+    found = {(row["a"], row["b"], row["c"]) for row in steps.read("out/*.jsonl")}
+    assert found == {(a, 2 * a, 200 + 2 * a) for a in range(40)}

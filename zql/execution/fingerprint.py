@@ -11,7 +11,7 @@ from typing import Any
 
 from zql.execution.own_formats import format_of
 from zql.expr.functions import PythonFunction
-from zql.logical.plan import DuckdbQuery, Scan, StageResult
+from zql.logical.plan import DuckdbQuery, MemoryScan, Scan, StageResult
 from zql.physical.plan import WriteFiles
 from zql.schema import InputFile
 from zql.storage.remote import protocol
@@ -55,13 +55,20 @@ def made_of(plan: Node, version: str) -> dict[str, Any]:
 class Fingerprint:
     """Hashes of values of plans.
 
-    Of a result that a stage has left only what `results` say of it counts, by the stage's number;
-    of the scan that is `cut` into tasks, not which files there are.
+    Of a result that a stage has left only what `results` say of it counts, by the stage's number,
+    of a table of the session what `memory` says, by its key; of the scan that is `cut` into tasks,
+    not which files there are.
     """
 
-    def __init__(self, results: Mapping[int, str] | None = None, cut: Scan | None = None) -> None:
+    def __init__(
+        self,
+        results: Mapping[int, str] | None = None,
+        cut: Scan | None = None,
+        memory: Mapping[str, str] | None = None,
+    ) -> None:
         self._results = results
         self._cut = cut
+        self._memory = memory or {}
 
     def of(self, *values: Any) -> str:
         """One hash of several values."""
@@ -104,6 +111,8 @@ class Fingerprint:
             return (value.format, value.own, files, *asked)
         if isinstance(value, InputFile):
             return (absolute(value.path), value.size, value.version)
+        if isinstance(value, MemoryScan) and value.key in self._memory:
+            return (self._memory[value.key], value.columns, value.sources)
         if isinstance(value, StageResult) and self._results is not None:
             return (self._results[value.stage], value.columns)
         return value

@@ -208,11 +208,18 @@ def _with_imports(path: str, seen: set[str], roots: Sequence[str]) -> None:
 def _add_imports(tree: ast.AST, folder: str, seen: set[str], roots: Sequence[str]) -> None:
     for level, name in _imported(tree):
         above = os.path.join(folder, *[os.pardir] * (level - 1)) if level else folder
-        for start in (above,) if level else dict.fromkeys((folder, *roots)):
-            base = os.path.normpath(os.path.join(start, *name.split(".")))
-            for candidate in (base + ".py", os.path.join(base, "__init__.py")):
-                if os.path.isfile(candidate):
-                    _with_imports(candidate, seen, roots)
+        found = _modules(above, name)
+        if not level:
+            # Of several folders that have it, Python takes the first; its own may not be searched.
+            found += next(filter(None, (_modules(root, name) for root in roots)), [])
+        for path in found:
+            _with_imports(path, seen, roots)
+
+
+def _modules(folder: str, name: str) -> list[str]:
+    """The files in a folder that a name may stand for."""
+    base = os.path.normpath(os.path.join(folder, *name.split(".")))
+    return [p for p in (base + ".py", os.path.join(base, "__init__.py")) if os.path.isfile(p)]
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -14,6 +14,7 @@ from zql.execution.fingerprint import Fingerprint, versions
 from zql.execution.kept import KeptFile, Part
 from zql.execution.settings import Settings
 from zql.execution.sources import Input
+from zql.execution.stored import StoredTable
 from zql.execution.task import TaskSpec
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.expr.expression import Call, SharedObject, TaskContext
@@ -45,8 +46,9 @@ _CLOCKS = frozenset(
 class ResultKeys:
     """The keys of one run; it learns of each result that is there."""
 
-    def __init__(self, engine: str, settings: Settings) -> None:
-        """`engine` is DuckDB's version."""
+    def __init__(self, engine: str, settings: Settings, tables: Mapping[str, StoredTable]) -> None:
+        """`engine` is DuckDB's version; `tables` are the session's, by their keys in plans."""
+        self._tables = tables
         self._settings = settings
         self._base = versions(engine)
         self._origins: dict[str, str] = {}
@@ -65,9 +67,11 @@ class ResultKeys:
         """
         source = stage.source
         nodes = [*walk(source), *_in(stage)] if source is not None else _in(stage)
-        if not all(map(_is_sure, nodes)):
+        read = [node for node in nodes if isinstance(node, MemoryScan)]
+        memory = {scan.key: self._tables[scan.key].key for scan in read if scan.key in self._tables}
+        if not all(map(_is_sure, nodes)) or any(scan.key not in memory for scan in read):
             return None
-        told = {number: self._result(results.get(number, ())) for number in _read(stage)}
+        told = {number: self.of_rows(results.get(number, ())) for number in _read(stage)}
         cut = source if isinstance(source, Scan) else None
         paths: tuple[str, ...] = ()
         if cut is not None and any(c.kind == "place" for c in cut.columns_read):
@@ -76,10 +80,11 @@ class ResultKeys:
         if source is None:
             starts = stage.sink.starts if isinstance(stage.sink, Keep) else None
             sized = (self._settings.batch_rows, self._settings.split_size)
-            return Fingerprint(told).of(self._base, stage.steps, starts, sized, output)
-        read = source if cut is not None else ()
-        shape = (stage.limit, stage.by_file, read, paths, sized)
-        return Fingerprint(told, cut).of(self._base, stage.steps, shape, output)
+            shape = (starts, sized)
+            return Fingerprint(told, memory=memory).of(self._base, stage.steps, shape, output)
+        scanned = source if cut is not None else ()
+        cuts = (stage.limit, stage.by_file, scanned, paths, sized)
+        return Fingerprint(told, cut, memory).of(self._base, stage.steps, cuts, output)
 
     def of_task(self, stage: str, spec: TaskSpec) -> str:
         """The key of a task; `stage` is what it has in common with the others."""
@@ -96,7 +101,8 @@ class ResultKeys:
             return (*self._file(input.file), input.start, input.stop)
         return (replace(input.file, local=""), input.start, input.stop, input.part)
 
-    def _result(self, files: Iterable[KeptFile]) -> str:
+    def of_rows(self, files: Iterable[KeptFile]) -> str:
+        """What stands for the rows of files."""
         return Fingerprint().of(*(self._file(file) for file in files if file.path))
 
     def _file(self, file: KeptFile) -> tuple[object, ...]:
@@ -133,7 +139,7 @@ def _is_sure(node: Node) -> bool:
             return node.factory is not None
         case Scan():
             return all(file.version for file in node.files)
-        case DuckdbQuery() | MemoryScan():
+        case DuckdbQuery():
             return False
         case _:
             return True

@@ -15,6 +15,7 @@ from zql.execution.result_keys import ResultKeys, described
 from zql.execution.result_store import Entry, ResultStore, entries
 from zql.execution.settings import Settings
 from zql.execution.sink import target_of
+from zql.execution.stored import StoredTable
 from zql.execution.task import TaskResult, TaskSpec
 from zql.execution.work import Work
 from zql.physical.plan import PhysicalPlan, Stage, StoreTable, WriteFiles
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from zql.execution.writing import FileOutput, KeptOutput
 
 Results = Mapping[int, Sequence[KeptFile]]
+Tables = Mapping[str, StoredTable]
 
 
 @dataclass(slots=True)
@@ -38,13 +40,16 @@ class Finished:
 class Reuse:
     """The finished work of one run."""
 
-    def __init__(self, work: Work, engine: str, settings: Settings) -> None:
-        """`engine` is DuckDB's version. What dead runs have left is taken up, or removed."""
+    def __init__(self, work: Work, engine: str, settings: Settings, tables: Tables) -> None:
+        """`engine` is DuckDB's version, `tables` are those of the session by their keys.
+
+        What dead runs have left is taken up, or removed.
+        """
         self.work = work
         self.noted = work.take_up()
         """The records of dead runs."""
         self._threads = settings.thread_count()
-        self._keys = ResultKeys(engine, settings)
+        self._keys = ResultKeys(engine, settings, tables)
         cache = CacheFolder(settings.cache).open() if settings.cache else None
         self._store = ResultStore(entries(self.noted), cache)
 
@@ -103,6 +108,10 @@ class Reuse:
         """The key of the part of a stage's rows that comes of one split."""
         return None if key is None else self._keys.part(key, input)
 
+    def key_of_rows(self, files: Sequence[KeptFile]) -> str:
+        """What stands for the rows of files that this run has made or found."""
+        return self._keys.of_rows(files)
+
     def find(self, key: str | None, folder: str) -> Entry | None:
         """What is there under a key; files of the cache are put into a folder."""
         entry = self._store.find(key, folder) if key is not None else None
@@ -130,13 +139,17 @@ class Reuse:
             self._keys.learn(result.file, key)
 
 
-def reuse_of(plan: PhysicalPlan, settings: Settings, engine: str) -> Reuse:
-    """The finished work of a run of a plan that writes; `engine` is DuckDB's version."""
+def reuse_of(plan: PhysicalPlan, settings: Settings, engine: str, tables: Tables) -> Reuse:
+    """The finished work of a run of a plan that writes.
+
+    `engine` is DuckDB's version, `tables` are those of the session by their keys.
+    """
     sinks = [stage.sink for stage in plan.stages]
     written = [target_of(sink) for sink in sinks if isinstance(sink, WriteFiles)]
-    tables = [sink.table for sink in sinks if isinstance(sink, StoreTable)]
+    made = [sink.table for sink in sinks if isinstance(sink, StoreTable)]
     targets = [shown(absolute(target.pattern)) for target in written]
-    targets += [f"{os.getcwd()}: {table}" for table in tables]
+    targets += [f"{os.getcwd()}: {table}" for table in made]
     roots = dict.fromkeys(target.root for target in written if not target.remote)
     resuming = settings.resume or any(target.mode == "skip" for target in written)
-    return Reuse(Work(settings, tuple(targets), tuple(roots), resuming), engine, settings)
+    work = Work(settings, tuple(targets), tuple(roots), resuming)
+    return Reuse(work, engine, settings, tables)

@@ -10,7 +10,7 @@ from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
 from zql.execution.result_store import Entry
-from zql.execution.reuse import Reuse, reuse_of
+from zql.execution.reuse import Reuse, Tables, reuse_of
 from zql.execution.settings import Settings
 from zql.execution.sink import target_of
 from zql.execution.sources import Input
@@ -41,9 +41,11 @@ class Preview:
         return f"{self.reused:,} of {self.tasks:,} tasks of stage {self.stage} are there already"
 
 
-def previews(plan: PhysicalPlan, settings: Settings, engine: Engine) -> Iterator[Preview]:
-    """What a run of the plan would find, stage by stage."""
-    look = _Look(plan, settings, engine)
+def previews(
+    plan: PhysicalPlan, settings: Settings, engine: Engine, tables: Tables
+) -> Iterator[Preview]:
+    """What a run of the plan would find, stage by stage; `tables` are those of the session."""
+    look = _Look(plan, settings, engine, tables)
     try:
         for stage in plan.stages:
             if not isinstance(stage.sink, Drop) or is_python(stage):
@@ -53,8 +55,10 @@ def previews(plan: PhysicalPlan, settings: Settings, engine: Engine) -> Iterator
 
 
 class _Look:
-    def __init__(self, plan: PhysicalPlan, settings: Settings, engine: Engine) -> None:
-        self.reuse: Reuse = reuse_of(plan, settings, engine.version())
+    def __init__(
+        self, plan: PhysicalPlan, settings: Settings, engine: Engine, tables: Tables
+    ) -> None:
+        self.reuse: Reuse = reuse_of(plan, settings, engine.version(), tables)
         self._settings = settings
         self._engine = engine
         self._results: dict[int, tuple[KeptFile, ...]] = {}

@@ -16,6 +16,7 @@ from zql.execution.kept import brought
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.physical.plan import (
     Collect,
@@ -101,7 +102,8 @@ class Run:
         if plan.writes:
             from zql.execution.reuse import reuse_of
 
-            self.reuse = reuse_of(plan, host.settings, host.engine.version())
+            tables = host.tables.tables
+            self.reuse = reuse_of(plan, host.settings, host.engine.version(), tables)
         self._stack = ExitStack()
         self._folder: str | None = None
 
@@ -117,8 +119,13 @@ class Run:
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
-        if self.reuse is not None:
-            self.reuse.work.close()
+        reuse, self.reuse = self.reuse, None
+        if reuse is not None:
+            makes_tables = any(isinstance(stage.sink, StoreTable) for stage in self.plan.stages)
+            if makes_tables and reuse.work.published:
+                self.host.tables.take(reuse.work)
+            else:
+                reuse.work.close()
 
     def stream(self) -> RowStream:
         """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
@@ -159,10 +166,13 @@ class Run:
 
     def store(self, stage: Stage, sink: StoreTable) -> None:
         """Does a stage and makes its rows a table of the session."""
-        tables = self.host.tables
-        folder = tables.folder(self.host.settings)
-        files = [brought(file, folder) for file in self.keep(stage, folder)]
-        tables.put(sink.table, files, columns_of(stage), sink.names)
+        if self.reuse is None:
+            raise InternalError("a plan that makes a table has no folder for its work")
+        folder = self.folder(f"table-{stage.id}")
+        files = tuple(brought(file, folder) for file in self.keep(stage, folder))
+        key = self.reuse.key_of_rows(self.results[stage.id])
+        table = StoredTable(files, columns_of(stage), sink.names, key)
+        self.host.tables.put(sink.table, table)
 
     def drop(self, stage: Stage) -> int:
         """Does a stage and leaves nothing; the number of its rows."""
