@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from zql.version import VERSION
+
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
     from zql.queries import Query, Result
     from zql.resources import Resources
     from zql.session import Session
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BindError",

@@ -135,6 +135,8 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "batch_rows": values.batch_rows,
         "retries": values.tries,
         "task_timeout": "none" if values.task_timeout is None else f"{values.task_timeout:g}s",
+        "resume": str(values.resume).lower(),
+        "cache": values.cache or "",
         "optimizer": str(not disabled.issuperset(RULES)).lower(),
         "disabled_rules": ", ".join(sorted(disabled)),
     }

@@ -58,6 +58,7 @@ from zql.syntax.printer import print_statement
 from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
@@ -106,6 +107,8 @@ class Session:
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
+        self.notes: RunNotes | None = None
+        self.unfinished = False
         for name, value in (config or {}).items():
             self.set(name, value)
 
@@ -204,7 +207,7 @@ class Session:
         self._stop()
         for name in self._tables.tables:
             self.declarations.tables.pop(name, None)
-        self._tables.close()
+        self._tables.close(unfinished=self.unfinished)
         self._shared.close()
 
     def _stop(self) -> None:
@@ -240,6 +243,7 @@ class Session:
                 self._tables,
                 self._shared,
             )
+        self._runner.notes = self.notes
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -430,9 +434,19 @@ class Session:
             compiled.unfused,
             self.disabled,
             warnings,
+            self._reusable(compiled.stages) if report is None else (),
         )
         numbers = size_notes(compiled.stages, self.settings)
         return stages(compiled.stages, (*notes, *numbers), report)
+
+    def _reusable(self, plan: PhysicalPlan) -> list[str]:
+        """What a run would find done, for EXPLAIN, where it would look."""
+        if not plan.writes or not (self.settings.resume or self.settings.cache):
+            return []
+        from zql.execution.reuse_preview import previews
+
+        found = previews(plan, self.settings, self.engine(), self._tables.tables)
+        return [each.shown for each in found]
 
     def measured(self, plan: PhysicalPlan) -> RunReport:
         """Runs a plan for its figures: outputs are written, rows for the caller thrown away."""

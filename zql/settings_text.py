@@ -19,15 +19,19 @@ SETTINGS = {
     "batch_rows": "batch_rows",
     "retries": "tries",
     "task_timeout": "task_timeout",
+    "resume": "resume",
+    "cache": "cache",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
 MEANINGS = {
+    "cache": "the folder in which results of stages stay between runs; none when empty",
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
     "file_size": "bytes that an output file has at least, where neighbours can be put together",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
+    "resume": "true goes on from what runs before have finished",
     "retries": "how often a task is started whose worker dies",
     "split_size": "bytes of input for one task",
     "task_timeout": "the time that a task may take, '10m', before its worker is ended",
@@ -95,7 +99,9 @@ def setting_value(name: str, value: Any) -> Any:
         return str(value)
     if name == "task_timeout":
         return None if str(value).lower() == "none" else parse_seconds(value)
-    if name == "optimizer":
+    if name == "cache":
+        return str(value) if value else None
+    if name in ("optimizer", "resume"):
         words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
         if str(value).lower() in words:
             return words[str(value).lower()]

@@ -396,19 +396,27 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 
 def remove_stale_folders(root: str) -> None:
     """Removes this user's folders, and temporary files, of processes that were killed."""
+    for path in stale_folders(root):
+        if os.path.isdir(path):
+            remove_folder(path)
+        else:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def stale_folders(root: str) -> Iterator[str]:
+    """Folders and files of this user's killed processes; none where that cannot be told."""
     if not os.path.isdir("/proc/self"):
         return
-    for name in os.listdir(root):
-        words = name.split("-")
-        path = os.path.join(root, name)
-        if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
-            continue
-        with suppress(OSError):
-            if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                if os.path.isdir(path):
-                    remove_folder(path)
-                else:
-                    os.unlink(path)
+    with suppress(OSError):
+        for name in sorted(os.listdir(root)):
+            words = name.split("-")
+            path = os.path.join(root, name)
+            if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
+                continue
+            with suppress(OSError):
+                if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
+                    yield path
 
 
 def removed_with(owner: object, path: str) -> Callable[[], object]:

@@ -36,11 +36,7 @@ def gathered(
     if least is None:
         return list(parts)
     full = [part for part in parts if part.rows] or list(parts[:1])
-    kept = {part.path for part in full}
-    for part in parts:
-        if part.path not in kept:
-            os.unlink(part.path)
-    return joined(full, runs([part.bytes for part in full], least), columns, output)
+    return joined(full, runs([part.bytes for part in full], least), columns, output, stay=True)
 
 
 def joined(
@@ -48,23 +44,37 @@ def joined(
     groups: Sequence[tuple[int, int]],
     columns: Sequence[Column],
     output: FileOutput,
+    *,
+    stay: bool = False,
 ) -> list[KeptFile]:
-    """A file for each range of parts; the parts are gone afterwards. Raises `StorageError`."""
-    return [
-        parts[start] if stop - start == 1 else _joined(parts[start:stop], columns, output, start)
-        for start, stop in groups
-    ]
+    """A file for each range of parts. Raises `StorageError`.
+
+    The parts that were joined are gone afterwards, unless they `stay` for a run that is resumed.
+    """
+    found = []
+    for start, stop in groups:
+        several = stop - start > 1
+        found.append(
+            _joined(parts[start:stop], columns, output, start, stay) if several else parts[start]
+        )
+    return found
 
 
 def _joined(
-    parts: Sequence[KeptFile], columns: Sequence[Column], output: FileOutput, number: int
+    parts: Sequence[KeptFile],
+    columns: Sequence[Column],
+    output: FileOutput,
+    number: int,
+    stay: bool,
 ) -> KeptFile:
     format_ = format_of(output.format, output.own)
+    plain = list(parts)
     if format_.part_compression(output.compression) != output.compression:
-        parts = [_unpacked(part, output.compression) for part in parts]
-    file = join_files(parts, columns, output, output.path(number))
-    for part in parts:
-        os.unlink(part.path)
+        plain = [_unpacked(part, output.compression) for part in parts]
+    file = join_files(plain, columns, output, output.path(number))
+    done = {part.path for part in parts}
+    for path in ({part.path for part in plain} | done) - (done if stay else set()):
+        os.unlink(path)
     return file
 
 
@@ -73,5 +83,4 @@ def _unpacked(part: KeptFile, compression: str | None) -> KeptFile:
     path = f"{part.path}.plain"
     with open(part.path, "rb") as source, open(path, "wb") as target:
         shutil.copyfileobj(packing.reader(source, packing.by_name(compression or "none")), target)
-    os.unlink(part.path)
     return replace(part, path=path, bytes=os.path.getsize(path))

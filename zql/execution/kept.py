@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 
 @node
 class KeptFile:
-    """A finished Arrow file of a stage's result; the files of a stage are in the rows' order."""
+    """A finished file: an Arrow file of a stage's result (those of a stage are in the rows' order),
+    or an output that has no name yet. `checksum` is that of its bytes, where somebody needs it.
+    """
 
     path: str
     rows: int
     bytes: int
+    checksum: str = ""
 
 
 @node
@@ -32,6 +36,27 @@ class Part:
     file: KeptFile
     start: int
     stop: int
+
+
+def brought(file: KeptFile, folder: str) -> KeptFile:
+    """A file in a folder: a link to it there, or a copy, when it is elsewhere."""
+    if not file.path or os.path.dirname(file.path) == folder:
+        return file
+    path = os.path.join(folder, os.path.basename(file.path))
+    link(file.path, path)
+    return replace(file, path=path)
+
+
+def link(path: str, to: str) -> None:
+    """Makes a file appear at a second place; by a copy where that is another file system."""
+    try:
+        os.link(path, to)
+    except FileExistsError:
+        pass
+    except OSError:
+        import shutil
+
+        shutil.copyfile(path, to)
 
 
 class KeptWriter:

@@ -8,7 +8,8 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from types import ModuleType
@@ -153,15 +154,35 @@ def no_bytecode() -> Iterator[None]:
 
 
 def digest(path: str) -> str:
-    """A hash of a Python file and of the files in its folder that it imports, at any depth."""
-    return _digest(_with_imports(os.path.abspath(path), set()))
+    """A hash of a Python file and of the user's files that it imports, at any depth."""
+    first = os.path.abspath(path)
+    seen: set[str] = set()
+    _with_imports(first, seen, _roots(first))
+    return _digest(seen)
 
 
 def source_digest(source: str, folder: str) -> str:
     """A hash of Python text in a script, and of the files in the script's folder that it needs."""
     files: set[str] = set()
-    _add_imports(ast.parse(source), os.path.abspath(folder), files)
+    folder = os.path.abspath(folder)
+    _add_imports(ast.parse(source), folder, files, (folder, *_folders))
     return _digest(files, source.encode())
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is none of Python's own, and none that was installed."""
+    places = sysconfig.get_paths()
+    own = {places[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return not any(os.path.abspath(path).startswith(place + os.sep) for place in own)
+
+
+def _roots(path: str) -> tuple[str, ...]:
+    """Folders from which a file's imports may go: its own, that of its package, the scripts'."""
+    own = os.path.dirname(path)
+    top = own
+    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+        top = os.path.dirname(top)
+    return tuple(dict.fromkeys((own, top, *_folders)))
 
 
 def _digest(files: set[str], first: bytes = b"") -> str:
@@ -172,35 +193,45 @@ def _digest(files: set[str], first: bytes = b"") -> str:
     return found.hexdigest()[:32]
 
 
-def _with_imports(path: str, seen: set[str]) -> set[str]:
+def _with_imports(path: str, seen: set[str], roots: Sequence[str]) -> None:
     if path in seen or not path.endswith(".py"):
-        return seen
+        return
     seen.add(path)
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
-        return seen
-    _add_imports(tree, os.path.dirname(path), seen)
-    return seen
+        return
+    _add_imports(tree, os.path.dirname(path), seen, roots)
 
 
-def _add_imports(tree: ast.AST, folder: str, seen: set[str]) -> None:
-    for name in _imported(tree):
-        base = os.path.join(folder, *name.split("."))
-        for candidate in (base + ".py", os.path.join(base, "__init__.py")):
-            if os.path.isfile(candidate):
-                _with_imports(candidate, seen)
+def _add_imports(tree: ast.AST, folder: str, seen: set[str], roots: Sequence[str]) -> None:
+    for level, name in _imported(tree):
+        above = os.path.join(folder, *[os.pardir] * (level - 1)) if level else folder
+        found = _modules(above, name)
+        if not level:
+            # Of several folders that have it, Python takes the first; its own may not be searched.
+            found += next(filter(None, (_modules(root, name) for root in roots)), [])
+        for path in found:
+            _with_imports(path, seen, roots)
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _modules(folder: str, name: str) -> list[str]:
+    """The files in a folder that a name may stand for."""
+    base = os.path.normpath(os.path.join(folder, *name.split(".")))
+    return [p for p in (base + ".py", os.path.join(base, "__init__.py")) if os.path.isfile(p)]
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The names of imported modules, each with the number of dots before it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            yield base
-            yield from (f"{base}.{alias.name}".strip(".") for alias in node.names)
+            parts = base.split(".") if base else []
+            yield from ((node.level, ".".join(parts[: i + 1])) for i in range(len(parts)))
+            yield from ((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
 
 
 def _hash(data: bytes) -> str:

@@ -167,9 +167,21 @@ class NativeStage:
             self._add(self._count(engine, input))
             return file
 
-    def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
-        """One file for each part of the scan, several at a time."""
-        calls = [partial(self.write, *arguments) for arguments in outputs]
+    def write_parts(
+        self,
+        outputs: Sequence[tuple[FileOutput, int, Input]],
+        note: Callable[[int, KeptFile], None] = lambda *_: None,
+    ) -> list[KeptFile]:
+        """One file for each part of the scan, several at a time; each is noted when it is done."""
+        noting = threading.Lock()
+
+        def write(place: int) -> KeptFile:
+            file = self.write(*outputs[place])
+            with noting:
+                note(place, file)
+            return file
+
+        calls = [partial(write, place) for place in range(len(outputs))]
         threads = self._settings.thread_count()
         # Statements that run side by side are faster when none has helpers of its own.
         with self._engine.limited(1 if len(calls) >= threads else threads):

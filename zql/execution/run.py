@@ -14,9 +14,11 @@ from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
+from zql.execution.kept import brought
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.failpoints import hit
 from zql.physical.plan import (
@@ -31,9 +33,11 @@ from zql.physical.plan import (
 )
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.kept import KeptFile
     from zql.execution.mixing import Mixer
     from zql.execution.report import RunReport, StageReport
+    from zql.execution.reuse import Reuse
     from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
@@ -77,6 +81,9 @@ class Host(Protocol):
 
     def folder(self) -> str: ...
 
+    @property
+    def notes(self) -> RunNotes | None: ...
+
 
 def most_workers(plan: PhysicalPlan, settings: Settings) -> int:
     """The workers of the stage with Python that asks for most of them."""
@@ -101,6 +108,12 @@ class Run:
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
+        self.reuse: Reuse | None = None
+        if plan.writes:
+            from zql.execution.reuse import reuse_of
+
+            tables = host.tables.tables
+            self.reuse = reuse_of(plan, host.settings, host.engine.version(), tables)
         self._stack = ExitStack()
         self._lock = threading.RLock()
         """Held where stages that run side by side change what is common to them."""
@@ -121,6 +134,13 @@ class Run:
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
+        reuse, self.reuse = self.reuse, None
+        if reuse is not None:
+            makes_tables = any(isinstance(stage.sink, StoreTable) for stage in self.plan.stages)
+            if makes_tables and reuse.work.published:
+                self.host.tables.take(reuse.work)
+            else:
+                reuse.work.close()
 
     def stream(self) -> RowStream:
         """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
@@ -199,9 +219,13 @@ class Run:
 
     def store(self, stage: Stage, sink: StoreTable) -> None:
         """Does a stage and makes its rows a table of the session."""
-        tables = self.host.tables
-        files = self.keep(stage, tables.folder(self.host.settings))
-        tables.put(sink.table, files, columns_of(stage), sink.names)
+        if self.reuse is None:
+            raise InternalError("a plan that makes a table has no folder for its work")
+        folder = self.folder(f"table-{stage.id}")
+        files = tuple(brought(file, folder) for file in self.keep(stage, folder))
+        key = self.reuse.key_of_rows(self.results[stage.id])
+        table = StoredTable(files, columns_of(stage), sink.names, key)
+        self.host.tables.put(sink.table, table)
 
     def drop(self, stage: Stage) -> int:
         """Does a stage and leaves nothing; the number of its rows."""
@@ -218,13 +242,16 @@ class Run:
 
     def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
         """Does a stage and leaves its rows in a folder (the run's own) for later ones."""
+        from zql.execution.writing import KeptOutput
+
         folder = folder or self.folder(f"stage-{stage.id}")
         if is_python(stage):
-            from zql.execution.writing import KeptOutput
-
             inputs = self.inputs(stage)
-            done = self.tasks(stage, inputs, [KeptOutput(folder)] * len(inputs))
+            output = KeptOutput(folder, summed=self.reuse is not None)
+            done = self.tasks(stage, inputs, [output] * len(inputs))
             files = tuple(result.file for result in done if result.file is not None)
+        elif (known := self.finished_work(stage, KeptOutput(folder))) is not None:
+            files = known
         else:
             began = time.perf_counter()
             with self.native(stage) as native:
@@ -233,10 +260,30 @@ class Run:
                     files = tuple(native.keep(folder, starts))
                 except EngineError as error:
                     raise self.explained(error, stage) from None
+                if self.reuse is not None:
+                    key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
+                    files = self.reuse.add(key, files, native.records_in)
             rows = sum(file.rows for file in files)
             self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
         self.results[stage.id] = files
         return files
+
+    def finished_work(
+        self, stage: Stage, output: FileOutput | KeptOutput
+    ) -> tuple[KeptFile, ...] | None:
+        """What an earlier run has finished of a stage of SQL, in that form."""
+        from zql.execution.report import StageReport
+
+        if self.reuse is None:
+            return None
+        self.look_for_rejects(stage)
+        entry = self.reuse.find(self.reuse.key_of(stage, self.results, output), output.folder)
+        if entry is None:
+            return None
+        rows = sum(file.rows for file in entry.files)
+        told = StageReport(stage.id, "native", 1, rows, 0.0, entry.records_in, reused=1)
+        self.reports.append(told)
+        return entry.files
 
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
@@ -313,6 +360,7 @@ class Run:
         from zql.execution import tasks
         from zql.execution.rejects import RejectWatch
         from zql.execution.report import StageReport, summed
+        from zql.execution.reuse import Finished
         from zql.execution.shared import objects_of
         from zql.execution.tallies import added_up
         from zql.expr.expression import TaskContext
@@ -327,16 +375,21 @@ class Run:
         if any(isinstance(node, TaskContext) for node in walk(stage)):
             scratch = self.folder("scratch")
             specs = [replace(spec, scratch=scratch) for spec in specs]
+        finished = Finished()
+        if self.reuse is not None:
+            finished = self.reuse.of_tasks(stage, specs, self.results)
         limited = has_time_limit(stage) or settings.task_timeout is not None
         small = tasks.input_bytes(stage, self.results) <= settings.inline_bytes
         if small and not self.plan.writes and not limited:
             given = self.host.shared.here(shared)
-            done = tasks.run_here(specs, InProcess(engine, settings), watch, engine, given)
+            here = InProcess(engine, settings)
+            done = tasks.run_here(specs, here, watch, engine, given, finished)
         else:
             with self._lock:
                 folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_tasks(specs, self.executor(stage, settings), watch, engine)
+            executor = self.executor(stage, settings)
+            done = tasks.run_tasks(specs, executor, watch, engine, finished)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         with self._lock:
@@ -355,6 +408,7 @@ class Run:
                 sum(result.file.bytes for result in done if result.file is not None),
                 sum(result.bytes_spilled for result in done),
                 self.host.take_retries(),
+                sum(result.id in finished.ready for result in done),
             )
         )
         return done
@@ -375,8 +429,12 @@ class Run:
         began: float,
         native: NativeStage,
         written: int = 0,
+        reused: int = 0,
     ) -> None:
-        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left."""
+        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left.
+
+        So many of its tasks are `reused`.
+        """
         from zql.execution.profile import summed
         from zql.execution.report import StageReport, StepCount
 
@@ -396,6 +454,7 @@ class Run:
                 profile.bytes_read + kept,
                 written,
                 profile.bytes_spilled,
+                reused=reused,
                 operators=profile.operators if self.measured else (),
             )
         )
@@ -422,6 +481,7 @@ class Run:
             "bytes_written": sum(file.bytes for file in outputs),
             "records_kept": sum(file.rows for file in kept),
             "tasks": sum(report.tasks for report in self.reports),
+            "tasks_reused": sum(report.reused for report in self.reports),
             "retries": self.host.take_retries() + sum(r.retries for r in self.reports),
             "python_calls": sum(s.calls for report in self.reports for s in report.steps),
         }
@@ -435,6 +495,8 @@ class Run:
     def folder(self, name: str) -> str:
         """A folder inside the run's own, which is made when it is first needed."""
         with self._lock:
+            if self.reuse is not None:
+                return self.reuse.work.kept(name)
             if self._folder is None:
                 self._folder = make_folder(self.host.folder(), "run")
                 hit("folder_made")

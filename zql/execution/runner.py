@@ -24,6 +24,7 @@ from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
     from zql.execution.executor import Executor
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
 
 
@@ -47,6 +48,8 @@ class Runner:
         self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
         self._tables = tables
         self._engine = engine
+        self.notes: RunNotes | None = None
+        """Where the script that runs notes what it does."""
         self._folder: str | None = None
         self._remove_folder: Callable[[], object]
         self._pool: Executor | None = None

@@ -52,6 +52,8 @@ class Settings:
     `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies,
     `task_timeout` how many seconds one may take before its worker is ended. What stages ask for,
     and no setting says, is how many `tasks` they want and the `worker_threads` of DuckDB in each.
+    With `resume` a run goes on from what runs before have finished, and leaves what it has when it
+    ends early; `cache` is a folder in which results of stages stay between runs.
     """
 
     workers: int | None = None
@@ -68,6 +70,8 @@ class Settings:
     tries: int = 3
     task_timeout: float | None = None
     probe_seconds: float = 60.0
+    resume: bool = False
+    cache: str | None = None
     storage_options: Secret = field(default_factory=Secret)
 
     def for_stage(self, resources: Resources | None, *, python: bool) -> Settings:

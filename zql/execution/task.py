@@ -17,6 +17,7 @@ from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
 from zql.execution import call_timeout, loader, traces
 from zql.execution.asserts import assert_failure
 from zql.execution.binding import Catch
+from zql.execution.checksums import summed
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile, KeptWriter
 from zql.execution.locate import input_place
@@ -228,7 +229,9 @@ def _keep(pipeline: Pipeline, output: KeptOutput, number: int, limit: int | None
         rows += batch.num_rows
         if limit is not None and rows >= limit:
             break
-    return writer.close() if writer is not None else KeptFile("", 0, 0)
+    if writer is None:
+        return KeptFile("", 0, 0)
+    return summed(writer.close()) if output.summed else writer.close()
 
 
 def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:

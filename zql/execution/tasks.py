@@ -27,6 +27,7 @@ from zql.physical.plan import Stage
 
 if TYPE_CHECKING:
     from zql.execution.executor import Death
+    from zql.execution.reuse import Finished
     from zql.execution.shared import Objects
 
 
@@ -104,6 +105,7 @@ def run_here(
     watch: RejectWatch,
     engine: Engine,
     shared: Objects,
+    finished: Finished,
 ) -> list[TaskResult]:
     """Does tasks in this process, in order; otherwise as `run_tasks`.
 
@@ -116,7 +118,7 @@ def run_here(
         return run_task(spec, engine, catch, shared)
 
     with loader.no_bytecode():
-        return run_tasks(specs, executor, watch, engine, do)
+        return run_tasks(specs, executor, watch, engine, finished, do)
 
 
 def run_tasks(
@@ -124,16 +126,23 @@ def run_tasks(
     executor: Executor,
     watch: RejectWatch,
     engine: Engine,
+    finished: Finished,
     do: Callable[[Engine, TaskSpec], TaskResult] | None = None,
 ) -> list[TaskResult]:
     """Does tasks on an executor; their results in order, as far as rows are wanted.
 
     Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
-    the row at which it was. `do` is what is done for each, if not `run_task` alone.
+    the row at which it was. Those that are `finished` are not done again. `do` is what is done
+    for each, if not `run_task` alone.
     """
-    found: dict[int, TaskResult] = {}
-    ordered: list[TaskResult] = []
-    outcomes = _outcomes(specs, executor, engine, do or _do)
+    found = dict(finished.ready)
+    for result in found.values():
+        watch.add(result.rejected)
+    ordered = _prefix(specs, found)
+    if len(ordered) == len(specs) or _enough(ordered, specs[0].limit):
+        return ordered
+    todo = [spec for spec in specs if spec.id not in found]
+    outcomes = _outcomes(todo, executor, engine, do or _do)
     try:
         for result in outcomes:
             if result.id in found:
@@ -141,6 +150,7 @@ def run_tasks(
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
+            finished.note(result)
             found[result.id] = result
             hit("task_acked")
             ordered = _prefix(specs, found)

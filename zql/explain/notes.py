@@ -25,8 +25,8 @@ from zql.tree import children, walk
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done or not. `kind` is pushed, stays, pruned, handed, types, fused,
-    stage, shared, join, order, off, warning, sizes or resources; `line` is the line of the script
-    that it is about.
+    stage, shared, join, order, reuse, off, warning, sizes or resources; `line` is the line of the
+    script that it is about.
     """
 
     kind: str
@@ -47,6 +47,7 @@ def notes_of(
     unfused: PhysicalPlan,
     disabled: Collection[str] = (),
     warnings: Sequence[str] = (),
+    reuse: Sequence[str] = (),
 ) -> tuple[Note, ...]:
     """All notes on a query, in the order of kinds; each text once."""
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
@@ -64,6 +65,7 @@ def notes_of(
         *_joins(optimized),
         *_unseen_sorts(bound),
     ]
+    found += [Note("reuse", text) for text in reuse]
     if disabled:
         found.append(Note("off", f"rules that are switched off: {', '.join(sorted(disabled))}"))
     found += [Note("warning", text) for text in warnings]

@@ -77,11 +77,12 @@ class WriteColumn:
 
 @node
 class WrittenFile:
-    """A finished output file."""
+    """A finished output file; `checksum` is the CRC-32 of its bytes, where it is known."""
 
     path: str
     rows: int
     bytes: int
+    checksum: str = ""
 
 
 class SqlEngine(Protocol):
