@@ -81,7 +81,8 @@ def rows_in(out: Path) -> Counter[str]:
 
 def data_files(out: Path) -> list[Path]:
     """The files that a reader takes: not hidden, not a note of ZQL's own."""
-    return [p for p in sorted(out.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+    found = [p for p in sorted(out.rglob("*")) if p.is_file()]
+    return [p for p in found if not any(n[0] in "._" for n in p.relative_to(out).parts)]
 
 
 def check_manifests(out: Path) -> set[Path]:

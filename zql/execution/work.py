@@ -20,6 +20,7 @@ from zql.execution.engine import make_folder
 from zql.execution.journal import Journal, records
 from zql.execution.owned_folder import OwnedFolder, found
 from zql.execution.settings import Settings
+from zql.failpoints import hit
 from zql.storage import files
 
 BESIDE = ".zql-work"
@@ -179,14 +180,21 @@ class Work:
 
 
 def _owned(root: str, prefix: str) -> OwnedFolder:
-    if prefix == KEPT:
-        return OwnedFolder.own(os.path.abspath(make_folder(root, prefix)))
-    path = os.path.abspath(f"{root}{prefix}-{os.getpid()}-{os.urandom(8).hex()}")
     try:
-        os.mkdir(path, 0o700)
-        return OwnedFolder.own(path)
+        if prefix == KEPT:
+            owned = OwnedFolder.own(os.path.abspath(make_folder(root, prefix)))
+        else:
+            path = os.path.abspath(f"{root}{prefix}-{os.getpid()}-{os.urandom(8).hex()}")
+            os.mkdir(path, 0o700)
+            owned = OwnedFolder.own(path)
     except OSError as error:
         raise files.unwritable(root[:-1] or ".", error) from None
+    try:
+        hit("folder_made")
+    except OSError as error:
+        owned.remove()
+        raise files.unwritable(owned.path, error) from None
+    return owned
 
 
 def left_work(root: str, prefix: str, targets: Sequence[str] = ()) -> Iterator[LeftWork]:
