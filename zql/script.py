@@ -185,7 +185,14 @@ class ScriptRun:
                 plan = self.bind(statement.query, remember=False, doubts=Doubts())
                 yield StatementResult("text", number, text=describe(plan))
             case _:
+                self.begin_workers(number, statement)
                 yield StatementResult("done", number, result=self.warned(statement))
+
+    def begin_workers(self, number: int, statement: ast.Statement) -> None:
+        """Starts the workers at a statement that brings functions, when one behind it writes."""
+        brings = isinstance(statement, ast.ImportPython | ast.CreatePythonFunction)
+        if brings and any(map(_writes, self.script.statements[number:])):
+            self.session.runner().warm()
 
     def outputs(
         self, number: int, statement: ast.Statement, query: ast.Query

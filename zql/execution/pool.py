@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import Interrupted, RunError
 from zql.execution import worker
@@ -27,6 +28,9 @@ from zql.execution.settings import Settings
 from zql.execution.starter import Starter
 from zql.failpoints import hit
 
+if TYPE_CHECKING:
+    from zql.execution.fork_server import ForkServer
+
 _POLL_SECONDS = 0.05
 _BESIDE_OTHERS = 2
 _MOST_STARTS = 3
@@ -34,6 +38,13 @@ _CLOSE_SECONDS = 10.0
 """How long workers may take to close what they have."""
 _START_SECONDS = 120.0
 """How long it may take until one of them is ready for jobs."""
+_LOADED = (
+    "pyarrow.parquet",
+    "duckdb",
+    "joblib.externals.loky.process_executor",
+    "zql.execution.task",
+)
+"""What workers import sooner or later."""
 
 
 class Pool:
@@ -47,6 +58,7 @@ class Pool:
         self._settings = settings
         self._folder = folder
         self._starter = Starter(self._start)
+        self._server: ForkServer | None = None
         self.inbox = Inbox(folder)
         self._executor: Any = None
         self._started = 0.0
@@ -87,6 +99,8 @@ class Pool:
         self._close_workers()
         self.kill()
         self._starter.close()
+        if self._server is not None:
+            self._server.close()
 
     def _close_workers(self) -> None:
         """Waits until idle workers have closed the objects of classes that they made."""
@@ -123,13 +137,21 @@ class Pool:
         return time.monotonic() - self._started > _START_SECONDS
 
     def _start(self) -> Any:
+        parent, context = os.getpid(), None
+        if sys.platform.startswith("linux"):
+            from zql.execution.fork_server import ForkContext, ForkServer
+
+            self._server = self._server or ForkServer(_LOADED)
+            parent = self._server.start()  # it loads its modules while this process does
+            context = ForkContext(self._server)
         from joblib.externals.loky import ProcessPoolExecutor
 
         executor = ProcessPoolExecutor(
             max_workers=self._settings.worker_count(),
             timeout=None,
+            context=context,
             initializer=worker.prepare,
-            initargs=(os.getpid(), self._folder, self._settings),
+            initargs=(parent, self._folder, self._settings),
         )
         executor.submit(os.getpid)  # starts them all
         return executor

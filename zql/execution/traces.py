@@ -105,7 +105,7 @@ def is_users(filename: str) -> bool:
 
 
 def _not_the_users() -> tuple[str, ...]:
-    return (_OURS, "<frozen", *_libraries())
+    return (_OURS, "<frozen", "<string>", *_libraries())
 
 
 def _libraries() -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
 import signal
 import sys
 from contextlib import suppress
+from multiprocessing import util
 from typing import Any
 
 from zql.execution import call_timeout, traces
@@ -45,6 +47,8 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
     _state["crash"] = open(_crash_path(os.getpid(), folder), "w", encoding="utf-8")  # noqa: SIM115
     faulthandler.enable(_state["crash"], all_threads=False)
     faulthandler.register(call_timeout.DUMP, _state["crash"], all_threads=True)
+    # A forked process ends without it.
+    util.Finalize(None, atexit._run_exitfuncs, exitpriority=0)  # noqa: SLF001
     note(None)
     call_timeout.share(folder)
     OF_WORKER.note = _note_closing
@@ -211,6 +215,9 @@ def _end_with(parent: int) -> None:
         return
     import ctypes
 
+    from zql.execution.fork_server import let_go_of_server
+
+    let_go_of_server()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it had ended before that
         os._exit(1)

@@ -1,0 +1,119 @@
+"""Workers forked from a server process that has loaded beforehand what they all need.
+
+A worker then is there in milliseconds, and shares the memory of its modules with the others. The
+server has none of the coordinator's state: no threads of DuckDB, no connections, no `__main__`.
+
+It is `multiprocessing`'s own; two things are different here. Workers do not import the script that
+the coordinator was started with: it may have no guard around its main part. And they do not keep
+the server alive: it ends with the coordinator, and they with it, however that ends.
+
+Linux only: other systems have no such server, or do not fork safely.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing.context
+import multiprocessing.process
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing import forkserver, popen_forkserver, reduction, spawn, util
+from typing import Any
+
+
+class ForkServer:
+    """A server of one pool; it is started with the first worker, and again when it has ended."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        """The server imports `modules`, as far as they are there, before it forks."""
+        self._server: Any = forkserver.ForkServer()
+        self._server.set_forkserver_preload(list(modules))
+
+    def start(self) -> int:
+        """Starts the server, if it does not run; its process id."""
+        self._server.ensure_running()
+        return int(self._server._forkserver_pid)
+
+    def fork(self, descriptors: Sequence[int]) -> tuple[int, int]:
+        """A new worker: where its status is read, and where what it shall do is written."""
+        status, work = self._server.connect_to_new_process(list(descriptors))
+        return status, work
+
+    def close(self) -> None:
+        """Ends the server at once."""
+        pid = self._server._forkserver_pid
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self._server._stop()
+
+
+class _Forked(popen_forkserver.Popen):
+    """Sends a process to a server; as in `multiprocessing`, but for `__main__`."""
+
+    def __init__(self, process: Any, server: ForkServer) -> None:
+        self._server = server
+        super().__init__(process)
+
+    def _launch(self, process: Any) -> None:
+        facts = spawn.get_preparation_data(process.name)
+        for name in ("init_main_from_name", "init_main_from_path"):
+            facts.pop(name, None)
+        sent = io.BytesIO()
+        multiprocessing.context.set_spawning_popen(self)
+        try:
+            reduction.dump(facts, sent)
+            reduction.dump(process, sent)
+        finally:
+            multiprocessing.context.set_spawning_popen(None)
+        self.sentinel, work = self._server.fork(self._fds)  # type: ignore[attr-defined]
+        # The worker sees by its other end that the coordinator is gone.
+        kept = os.dup(work)
+        self.finalizer = util.Finalize(self, _close, (kept, self.sentinel))
+        with open(work, "wb") as file:
+            file.write(sent.getbuffer())
+        self.pid = forkserver.read_signed(self.sentinel)
+
+
+class _Worker(multiprocessing.process.BaseProcess):
+    """A process; only what it has to do is sent to it."""
+
+    _start_method = "forkserver"
+
+    def __init__(self, server: ForkServer, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._server = server
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_server"}
+
+    def _Popen(self, process: Any) -> _Forked:  # noqa: N802 - multiprocessing's name for it
+        return _Forked(process, self._server)
+
+
+class ForkContext(multiprocessing.context.ForkServerContext):
+    """How an executor makes its processes and their locks."""
+
+    def __init__(self, server: ForkServer) -> None:
+        super().__init__()
+        self._server = server
+
+    def Process(self, **arguments: Any) -> _Worker:  # type: ignore[override]  # noqa: N802
+        """A process that `server` will fork."""
+        return _Worker(self._server, **arguments)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def let_go_of_server() -> None:
+    """In a worker: gives up what would keep the server alive when the coordinator is gone."""
+    own: Any = vars(forkserver)["_forkserver"]
+    descriptor = own._forkserver_alive_fd
+    if descriptor is not None:
+        own._forkserver_alive_fd = own._forkserver_address = own._forkserver_pid = None
+        os.close(descriptor)
