@@ -145,7 +145,10 @@ class Pool:
             parent = self._server.start()  # it loads its modules while this process does
             context = ForkContext(self._server)
         from joblib.externals.loky import ProcessPoolExecutor
+        from joblib.externals.loky.backend import resource_tracker
 
+        # Else it starts when the first semaphore is there, and a kill meanwhile would leave that.
+        resource_tracker.ensure_running()
         executor = ProcessPoolExecutor(
             max_workers=self._settings.worker_count(),
             timeout=None,
