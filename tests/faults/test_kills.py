@@ -115,6 +115,8 @@ def test_a_worker_killed_at_a_random_time(seed, clean, references):
 
     def kill():
         workers = pids(pool.executor())
+        if pool._server is not None:  # the process that workers are forked from
+            workers.append(pool._server.start())
         if workers:
             killed.append(chance.choice(workers))
             try:

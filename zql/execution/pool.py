@@ -23,7 +23,6 @@ from zql.execution import worker
 from zql.execution.call_timeout import DUMP, Overdue, Watch
 from zql.execution.executor import Bug, Death, Job, Outcome
 from zql.execution.machine import private_memory
-from zql.execution.mixing import LiveJobs
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
@@ -37,6 +36,8 @@ _BESIDE_OTHERS = 2
 _MOST_STARTS = 3
 _CLOSE_SECONDS = 10.0
 """How long workers may take to close what they have."""
+_START_SECONDS = 120.0
+"""How long it may take until one of them is ready for jobs."""
 _LOADED = (
     "pyarrow.parquet",
     "duckdb",
@@ -44,8 +45,6 @@ _LOADED = (
     "zql.execution.task",
 )
 """What workers import sooner or later."""
-_START_SECONDS = 120.0
-"""How long it may take until one of them is ready for jobs."""
 
 
 class Pool:
@@ -146,7 +145,10 @@ class Pool:
             parent = self._server.start()  # it loads its modules while this process does
             context = ForkContext(self._server)
         from joblib.externals.loky import ProcessPoolExecutor
+        from joblib.externals.loky.backend import resource_tracker
 
+        # Else it starts when the first semaphore is there, and a kill meanwhile would leave that.
+        resource_tracker.ensure_running()
         executor = ProcessPoolExecutor(
             max_workers=self._settings.worker_count(),
             timeout=None,
@@ -164,8 +166,7 @@ class _Run:
     def __init__(self, pool: Pool, jobs: Sequence[Job], seconds: float | None) -> None:
         self._pool = pool
         self._seconds = seconds
-        self._live = jobs if isinstance(jobs, LiveJobs) else None
-        self._waiting = deque(() if self._live is not None else jobs)
+        self._waiting = deque(jobs)
         self._suspects: deque[Job] = deque()
         self._in_flight: dict[Any, Job] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
@@ -185,11 +186,7 @@ class _Run:
         self._pool.executor()
         end = None if self._seconds is None else time.monotonic() + self._seconds
         try:
-            while self._waiting or self._suspects or self._in_flight or self._may_grow():
-                if self._live is not None:
-                    self._waiting.extend(self._live.take())
-                    if self._live.abandoned:
-                        return
+            while self._waiting or self._suspects or self._in_flight:
                 if self._pool.interrupted:
                     raise Interrupted("interrupted", code="R799")
                 if end is not None and time.monotonic() > end:
@@ -219,7 +216,8 @@ class _Run:
             self._suspected = bool(self._suspects)
         queue = self._suspects if self._suspected else self._waiting
         most = 1 if self._suspected else 2 * self._pool.settings.worker_count()
-        while len(self._in_flight) < most and (job := self._take(queue)) is not None:
+        while queue and len(self._in_flight) < most:
+            job = queue.popleft()
             try:
                 future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
@@ -232,22 +230,6 @@ class _Run:
             self._in_flight[future] = job
             hit("task_sent")
             future.add_done_callback(self._done.put)
-
-    def _may_grow(self) -> bool:
-        return self._live is not None and self._live.open
-
-    def _take(self, queue: deque[Job]) -> Job | None:
-        """The first job that may be begun beside those in flight; None when there is none."""
-        if self._live is not None and self._live.dropped:
-            kept = [job for job in queue if job.id not in self._live.dropped]
-            queue.clear()
-            queue.extend(kept)
-        busy = Counter(job.group for job in self._in_flight.values())
-        for at, job in enumerate(queue):
-            if job.most is None or busy[job.group] < job.most:
-                del queue[at]
-                return job
-        return None
 
     def _next(self) -> Any:
         """A future that is done, or None after a moment."""
@@ -334,8 +316,7 @@ class _Run:
 
     def _watch_memory(self) -> None:
         """Ends the biggest worker when all processes together are over the budget."""
-        said = self._pool.settings.budget()
-        budget = max((job.budget or said for job in self._in_flight.values()), default=said)
+        budget = self._pool.settings.budget()
         used = {pid: private_memory(pid) for pid in pids(self._pool.executor())}
         if not used or sum(used.values()) + private_memory(os.getpid()) <= budget:
             return
