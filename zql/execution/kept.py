@@ -192,7 +192,7 @@ def table(files: Sequence[KeptFile]) -> pa.Table | None:
     """All rows of a stage, in order, without copying them; None when there is no file."""
     import pyarrow as pa
 
-    tables = [_mapped(file) for file in files if file.rows]
+    tables = [mapped(file) for file in files if file.rows]
     return pa.concat_tables(tables) if tables else None
 
 
@@ -215,7 +215,7 @@ def bounds(rows: pa.Table | None, count: int, shard: str | None) -> list[int]:
 
 def part_table(part: Part) -> pa.Table:
     """The rows of a part, without copying them."""
-    return _mapped(part.file).slice(part.start, part.stop - part.start)
+    return mapped(part.file).slice(part.start, part.stop - part.start)
 
 
 def part_reader(part: Part) -> pa.RecordBatchReader:
@@ -248,7 +248,8 @@ def _part_batches(part: Part) -> Iterator[pa.RecordBatch]:
             begin = end
 
 
-def _mapped(file: KeptFile) -> pa.Table:
+def mapped(file: KeptFile) -> pa.Table:
+    """The rows of a file, which stay in it until they are looked at."""
     import pyarrow as pa
 
     return pa.ipc.open_file(pa.memory_map(file.path)).read_all()

@@ -14,6 +14,7 @@ from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
+from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
@@ -336,7 +337,9 @@ class Run:
             with self._lock:
                 folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_tasks(specs, self.executor(stage, settings), watch, engine)
+            with self.host.engine.limited(memory=settings.beside_memory()):
+                give_memory_back()
+                done = tasks.run_tasks(specs, self.executor(stage, settings), watch, engine)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         with self._lock:
