@@ -4,6 +4,7 @@ import os
 
 import pytest
 import zql
+from zql.errors import UdfError
 from zql.execution import wide_sort
 
 IMPORT = "IMPORT PYTHON 'udf.py' AS q;\n"
@@ -59,3 +60,107 @@ def test_a_sort_of_wide_rows_and_a_hot_key_in_little_memory(wide, monkeypatch):
     hot = max(wide.read("little.jsonl"), key=lambda row: row["n"])
     assert hot["k"] == 7
     assert hot["n"] >= ROWS // 2
+
+
+# ---- tasks in halves ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited(place):
+    """A function that takes no more values at a time than a file says."""
+    place.rows("in.jsonl", [{"id": i, "k": i // 40} for i in range(400)])
+    place.functions(
+        """
+        import os
+        import zql
+
+        @zql.udf(batch_size=100_000)
+        def few(ids: list[int]) -> list[int]:
+            with open("tries", "a") as file:
+                file.write(f"{len(ids)}\\n")
+            if len(ids) > int(open("most").read()):
+                raise MemoryError
+            return [-i for i in ids]
+
+        def groups(key, rows):
+            ids = [row["x"] for row in rows]
+            return {"k": key, "ids": ids}
+
+        def greedy(key, rows):
+            ids = [row["id"] for row in rows]
+            with open("groups", "a") as file:
+                file.write(f"{key} ")
+            if key == 5 and not os.path.exists("once"):
+                open("once", "w").close()
+                raise MemoryError
+            return {"k": key, "ids": ids}
+        """
+    )
+
+    def most(number):
+        (place.folder / "most").write_text(str(number))
+
+    place.most = most
+    return place
+
+
+WRITES = {
+    "jsonl": "WRITE '{}/out.jsonl'",
+    "packed": "WRITE '{}/{{shard}}.jsonl.gz'",
+    "parquet": "WRITE '{}/{{shard}}.parquet'",
+    "kept": "ORDER BY x |> WRITE '{}/out.csv'",
+    "tasks behind": "REDUCE q.groups GROUP BY k RETURNS (k BIGINT, ids BIGINT[])"
+    " |> WRITE '{}/o.jsonl'",
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_task_without_enough_memory_is_done_in_halves(limited, name):
+    text = f"{IMPORT}FROM 'in.jsonl' |> EXTEND q.few(id) AS x |> {WRITES[name]}"
+    found = []
+    for number in (1000, 60):
+        limited.most(number)
+        report = limited.run(text.format(f"most{number}"))
+        assert report.counters["records_in"] >= 400
+        found.append(limited.bytes(f"most{number}/[!_]*"))
+    assert found[0] == found[1]
+    assert found[0]
+    sizes = [int(line) for line in (limited.folder / "tries").read_text().split()]
+    assert sizes[:2] == [400, 400]
+    assert sum(size for size in sizes[2:] if size <= 60) == 400
+
+
+def test_rows_of_parquet_and_of_stages_before_are_halved_too(limited):
+    limited.run("FROM 'in.jsonl' |> WRITE 'in.parquet'")
+    text = "FROM {} |> EXTEND q.few(id) AS x |> AGGREGATE sum(x) AS s |> WRITE '{}.jsonl'"
+    limited.most(60)
+    limited.run(IMPORT + text.format("'in.parquet'", "a"))
+    limited.run(IMPORT + text.format("(FROM 'in.jsonl' |> ORDER BY k, id)", "b"))
+    assert limited.read("a.jsonl") == limited.read("b.jsonl") == [{"s": -sum(range(400))}]
+
+
+def test_groups_of_a_task_are_done_in_two_tasks(limited):
+    text = f"{IMPORT}FROM 'in.jsonl' |> REDUCE q.greedy GROUP BY k RETURNS (k BIGINT, ids BIGINT[])"
+    limited.run(f"{text} |> WRITE 'out.jsonl'")
+    assert limited.read("out.jsonl") == [
+        {"k": k, "ids": list(range(40 * k, 40 * k + 40))} for k in range(10)
+    ]
+    assert (limited.folder / "groups").read_text() == "0 1 2 3 4 5 0 1 2 3 4 5 6 7 8 9 "
+
+
+def test_what_does_not_fit_in_any_part_is_told_by_name(limited):
+    limited.most(0)
+    with pytest.raises(UdfError, match=r"few on rows .* raised MemoryError") as caught:
+        limited.run(f"{IMPORT}FROM 'in.jsonl' |> EXTEND q.few(id) AS x |> WRITE 'out.jsonl'")
+    assert caught.value.code == "R731"
+    assert "it was halved 5 times" in caught.value.notes
+    assert "split_size" in caught.value.hint
+
+
+def test_what_sees_a_whole_task_is_not_halved(limited):
+    limited.functions("def shard(rows):\n    raise MemoryError\n    yield {}\n", "sharding.py")
+    text = "IMPORT PYTHON 'sharding.py' AS s; FROM 'in.jsonl'"
+    text += " |> MAP SHARDS s.shard RETURNS (a BIGINT)"
+    with pytest.raises(UdfError, match="raised MemoryError") as caught:
+        limited.run(f"{text} |> WRITE 'out.jsonl'")
+    assert not any("halved" in note for note in caught.value.notes)

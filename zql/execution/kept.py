@@ -78,6 +78,11 @@ def unkept(path: str, error: OSError) -> StorageError:
     )
 
 
+def new_path(folder: str, number: int) -> str:
+    """A name for a file of a task that no other try of it has."""
+    return os.path.join(folder, f"{number:06d}-{os.urandom(6).hex()}.arrow")
+
+
 def write_all(
     batches: Iterable[pa.RecordBatch], folder: str, batch_rows: int, file_bytes: int
 ) -> list[KeptFile]:
