@@ -48,6 +48,10 @@ READERS = {
 """How a profile calls those readers of formats that hand over every row."""
 
 
+OUT_OF_MEMORY = "Out of Memory"
+"""The kind of the error when what a statement holds is more than it may."""
+
+
 class EngineError(RunError):
     """DuckDB refused or failed; the parts are DuckDB's own.
 
@@ -239,7 +243,8 @@ class Engine:
             said = [limits.threads for limits in self._limits if limits.threads is not None]
             cursor.rows(f"SET threads = {(said or [self._threads])[-1]}")
             said = [limits.memory for limits in self._limits if limits.memory is not None]
-            cursor.rows(f"SET memory_limit = '{(said or [self._memory])[-1]}B'")
+            with suppress(EngineError):  # more is held at the moment, by who cannot let it go
+                cursor.rows(f"SET memory_limit = '{(said or [self._memory])[-1]}B'")
 
     def profile(self) -> None:
         """Counts what statements of this connection do from now on; see `profiled`."""
@@ -501,7 +506,7 @@ def _translate(error: Exception) -> RunError:
         subtype=str(facts.get("error_subtype", "")),
         position=int(position) if position is not None else None,
         candidates=tuple(candidates),
-        hint=_MEMORY_HINT if kind == "Out of Memory" else _ROOM_HINT if _SPILL in message else None,
+        hint=_MEMORY_HINT if kind == OUT_OF_MEMORY else _ROOM_HINT if _SPILL in message else None,
     )
 
 

@@ -103,6 +103,11 @@ def unkept(path: str, error: OSError) -> StorageError:
     )
 
 
+def new_path(folder: str, number: int) -> str:
+    """A name for a file of a task that no other try of it has."""
+    return os.path.join(folder, f"{number:06d}-{os.urandom(6).hex()}.arrow")
+
+
 def write_all(
     batches: Iterable[pa.RecordBatch], folder: str, batch_rows: int, file_bytes: int
 ) -> list[KeptFile]:
@@ -217,7 +222,7 @@ def table(files: Sequence[KeptFile]) -> pa.Table | None:
     """All rows of a stage, in order, without copying them; None when there is no file."""
     import pyarrow as pa
 
-    tables = [_mapped(file) for file in files if file.rows]
+    tables = [mapped(file) for file in files if file.rows]
     return pa.concat_tables(tables) if tables else None
 
 
@@ -240,7 +245,7 @@ def bounds(rows: pa.Table | None, count: int, shard: str | None) -> list[int]:
 
 def part_table(part: Part) -> pa.Table:
     """The rows of a part, without copying them."""
-    return _mapped(part.file).slice(part.start, part.stop - part.start)
+    return mapped(part.file).slice(part.start, part.stop - part.start)
 
 
 def part_reader(part: Part) -> pa.RecordBatchReader:
@@ -273,7 +278,8 @@ def _part_batches(part: Part) -> Iterator[pa.RecordBatch]:
             begin = end
 
 
-def _mapped(file: KeptFile) -> pa.Table:
+def mapped(file: KeptFile) -> pa.Table:
+    """The rows of a file, which stay in it until they are looked at."""
     import pyarrow as pa
 
     return pa.ipc.open_file(pa.memory_map(file.path)).read_all()

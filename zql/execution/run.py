@@ -15,6 +15,7 @@ from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
+from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
@@ -388,8 +389,10 @@ class Run:
             with self._lock:
                 folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            executor = self.executor(stage, settings)
-            done = tasks.run_tasks(specs, executor, watch, engine, finished)
+            with self.host.engine.limited(memory=settings.beside_memory()):
+                give_memory_back()
+                executor = self.executor(stage, settings)
+                done = tasks.run_tasks(specs, executor, watch, engine, finished)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
         with self._lock:

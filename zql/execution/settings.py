@@ -107,6 +107,10 @@ class Settings:
         """DuckDB's limit in the coordinator when no worker runs; it overshoots by a quarter."""
         return max(64 * MIB, self.budget() * 3 // 4)
 
+    def beside_memory(self) -> int:
+        """DuckDB's limit in the coordinator while workers run: what their shares leave."""
+        return max(64 * MIB, self.budget() * 2 // 10 * 100 // 125)
+
     def worker_memory(self) -> int:
         """DuckDB's limit in each worker: half of its share, the rest is for Python and Arrow."""
         share = self.budget() * 8 // 10 // self.worker_count()

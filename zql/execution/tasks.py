@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
@@ -11,6 +12,7 @@ from zql.execution import gpus, kept, loader, worker
 from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.executor import Executor, InProcess, Job
+from zql.execution.halving import MEMORY, done_in_halves
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
@@ -19,7 +21,7 @@ from zql.execution.settings import MIB, Settings
 from zql.execution.sizes import split_of_tasks
 from zql.execution.sources import Input
 from zql.execution.stuck import late_error, place_of, without_stuck
-from zql.execution.task import TaskResult, TaskSpec, run_task
+from zql.execution.task import Failure, TaskResult, TaskSpec, run_task
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.failpoints import hit
 from zql.logical.plan import Scan, StageResult
@@ -141,12 +143,16 @@ def run_tasks(
     ordered = _prefix(specs, found)
     if len(ordered) == len(specs) or _enough(ordered, specs[0].limit):
         return ordered
+    too_big: dict[int, Failure] = {}
     todo = [spec for spec in specs if spec.id not in found]
     outcomes = _outcomes(todo, executor, engine, do or _do)
     try:
         for result in outcomes:
             if result.id in found:
                 continue  # an executor may start a slow task twice, and both may come to their end
+            if result.failure is not None and result.failure.code in MEMORY:
+                too_big[result.id] = result.failure
+                continue
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
@@ -156,11 +162,35 @@ def run_tasks(
             ordered = _prefix(specs, found)
             if _enough(ordered, specs[0].limit):
                 break
+        for spec in specs:
+            if spec.id in too_big and not _enough(ordered, spec.limit):
+                alone = partial(_alone, executor=executor, engine=engine, do=do or _do)
+                result = done_in_halves(spec, too_big[spec.id], engine, alone)
+                if result.failure is not None:
+                    raise result.failure.error()
+                watch.add(result.rejected)
+                finished.note(result)
+                found[spec.id] = result
+                ordered = _prefix(specs, found)
     except KeyboardInterrupt:
         raise Interrupted("interrupted", code="R799") from None
     finally:
         outcomes.close()
     return ordered
+
+
+def _alone(
+    spec: TaskSpec,
+    executor: Executor,
+    engine: Engine,
+    do: Callable[[Engine, TaskSpec], TaskResult],
+) -> TaskResult:
+    """The result of a task that has the workers to itself."""
+    outcomes = _outcomes([spec], executor, engine, do)
+    try:
+        return next(outcomes)
+    finally:
+        outcomes.close()
 
 
 def _outcomes(
@@ -185,7 +215,12 @@ def _outcomes(
                 if death.overdue is None:
                     names = [f.name for f in functions_of(spec.stage)]
                     place = place_of(spec, engine, death.rows)
-                    raise death_error(death, place, names, executor.settings)
+                    error = death_error(death, place, names, executor.settings)
+                    if not death.memory:
+                        raise error
+                    told = Failure("UdfError", error.code, error.message, error.hint, error.notes)
+                    yield TaskResult(spec.id, None, failure=told)
+                    continue
                 waiting.append(without_stuck(spec, death, engine))
                 executor.retries += 1
         finally:

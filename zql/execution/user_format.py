@@ -117,6 +117,10 @@ class UserFormat:
             return f"{self.own.code.name} has no splits"
         return "rows are numbered by file" if options.get("file_row_number") else ""
 
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: only its own code could."""
+        return None
+
     @contextmanager
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False

@@ -143,6 +143,10 @@ class DelimitedFormat:
         """See `Format`."""
         return f"{self.name} files are read as a whole: a quoted value may hold a line end"
 
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: they are not cut."""
+        return None
+
     @contextmanager
     def opened(
         self,

@@ -226,6 +226,9 @@ class Format(Protocol):
     def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
         """Why `splits` leaves a file whole, however big it is; empty when it is cut."""
 
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """Two parts of a split with the same rows; None when it cannot be cut any more."""
+
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False
     ) -> AbstractContextManager[Source]:

@@ -168,6 +168,19 @@ class JsonlFormat:
         packed = compression.chosen(file.path, options.get("compression"))
         return "" if packed is compression.NONE else f"{packed.name} files are read as a whole"
 
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: at a line end."""
+        if self.why_whole(split.file, options):
+            return None
+        start, stop = split.start or 0, split.file.size if split.stop is None else split.stop
+        with files.open_binary(split.file) as stream:
+            stream.seek(max(start, (start + stop) // 2 - 1))
+            stream.readline()
+            middle = stream.tell()
+        if not start < middle < stop:
+            return None
+        return Split(split.file, start, middle), Split(split.file, middle, stop)
+
     @contextmanager
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError
@@ -102,6 +103,13 @@ class ParquetFormat:
     def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
         """See `Format`: it can be cut."""
         return ""
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: between rows."""
+        if split.start is None or split.stop is None or split.stop - split.start <= 1:
+            return None
+        middle = (split.start + split.stop) // 2
+        return replace(split, stop=middle), replace(split, start=middle)
 
     @contextmanager
     def opened(
