@@ -16,6 +16,7 @@ from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.execution.work import remove_old
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -180,6 +181,7 @@ class Runner:
             self._folder = make_folder(self._settings.temp_root())
             if sys.platform.startswith("linux"):
                 remove_stale_folders(self._settings.temp_root())
+            remove_old(self._settings.temp_root())
         return self._folder
 
     def take_retries(self) -> int:
