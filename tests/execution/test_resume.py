@@ -7,10 +7,13 @@ import subprocess
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from zql.errors import UdfError
+from zql.execution.engine import remove_stale_folders
+from zql.session import Session
 
 ROOT = Path(__file__).parents[2]
 SLOW = """
@@ -114,8 +117,9 @@ def double(a: int) -> int:
 
 
 @pytest.fixture
-def steps(place):
+def steps(place, session):
     """Four files of ten rows, whose rows have numbers of their own."""
+    place.resuming = session
     for path in place.folder.glob("in*.jsonl"):
         path.unlink()
     for i in range(4):
@@ -124,11 +128,38 @@ def steps(place):
     return place
 
 
-def resuming(place, text, **settings):
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """One worker for most of the tests: to start it takes a second."""
+    temp = tmp_path_factory.mktemp("temp")
+    with Session(temp_dir=str(temp), workers=1, config={"resume": True}) as session:
+        yield session
+    assert list(temp.iterdir()) == [], "temporary files are left"
+
+
+def resuming(place, text):
     """Runs a script with `resume` in this process; the calls that were made."""
-    with place.session(1, config={"resume": True, **settings}) as session:
+    session = place.resuming
+    try:
         report = session.run(text)
+    finally:
+        # As it is when another process goes on.
+        session._tables.close(unfinished=session.unfinished)
+        session.declarations.tables.clear()
+        session.declarations.views.clear()
     return report, forget_calls(place)
+
+
+def plainly(place, text):
+    """Runs a script without `resume`; the calls that were made."""
+    session = place.resuming
+    given, session.settings = session.settings, replace(session.settings, resume=False)
+    session._runner._settings = session.settings
+    try:
+        session.run(text)
+    finally:
+        session.settings = session._runner._settings = given
+    return forget_calls(place)
 
 
 def failed(place, text, at=35):
@@ -154,9 +185,10 @@ def test_a_failed_run_leaves_its_work_when_it_may_be_resumed(steps, text):
 
 
 def test_a_failed_run_without_resume_leaves_nothing(steps):
+    steps.resuming.run("FROM 'in0.jsonl' |> EXTEND a + 1 AS b |> WRITE 'other.jsonl'")
     (steps.folder / "fail35").touch()
-    with steps.session() as session, pytest.raises(UdfError):
-        session.run(SHARDS)
+    with pytest.raises(UdfError):
+        plainly(steps, SHARDS)
     assert "out" not in steps.names()
 
 
@@ -232,15 +264,12 @@ def test_damaged_work_is_no_work(steps, damage):
 
 def test_a_plain_run_removes_what_dead_ones_have_left(steps):
     failed(steps, SHARDS)
-    with steps.session() as session:
-        session.run(SHARDS)
-    assert forget_calls(steps) == 40
+    assert plainly(steps, SHARDS) == 40
 
 
 def test_work_for_other_targets_stays(steps):
     failed(steps, ONE)
-    with steps.session() as session:
-        session.run("FROM 'in0.jsonl' |> WRITE 'other.jsonl'")
+    plainly(steps, "FROM 'in0.jsonl' |> WRITE 'other.jsonl'")
     assert resuming(steps, ONE)[1] == 10
 
 
@@ -249,9 +278,7 @@ def test_skip_takes_up_what_a_killed_run_has_finished(steps):
         "'udf.py' AS q OPTIONS (mode = 'skip')", "'udf.py' AS q"
     )
     failed(steps, text)
-    with steps.session() as session:
-        session.run(text)
-    assert forget_calls(steps) == 10
+    assert plainly(steps, text) == 10
 
 
 def test_what_may_differ_is_made_anew(steps):
@@ -284,10 +311,8 @@ def test_an_append_is_not_added_twice(steps):
     assert calls == 10
     assert report.counters["records_kept"] == 40
     assert len(steps.read("all/*.jsonl")) == 40
-    with steps.session(1) as session:
-        session.run(text.partition("FROM 'in*.jsonl' |> EXTEND q.double(a + 100)")[0])
+    plainly(steps, text.partition("FROM 'in*.jsonl' |> EXTEND q.double(a + 100)")[0])
     assert len(steps.read("all/*.jsonl")) == 80, "without resume it is another one"
-    forget_calls(steps)
 
 
 DIES = """
@@ -309,9 +334,11 @@ with Session(temp_dir={temp!r}, workers=1) as session:
 @pytest.mark.parametrize("mode", ["error", "overwrite", "skip"])
 def test_a_run_that_is_killed_while_files_get_their_names(steps, mode):
     text = SHARDS.replace("2d}.jsonl'", f"2d}}.jsonl' OPTIONS (mode = '{mode}')")
-    (steps.folder / "dies.py").write_text(DIES.format(temp=str(steps.temp), text=text))
+    temp = steps.resuming.settings.temp_root()
+    (steps.folder / "dies.py").write_text(DIES.format(temp=temp, text=text))
     died = subprocess.run([sys.executable, "dies.py"], env=environment(), check=False)
     assert died.returncode == -signal.SIGKILL
+    remove_stale_folders(temp)
     assert len(steps.read("out/*.jsonl")) == 20
     assert not (steps.folder / "out" / "_SUCCESS").exists()
     forget_calls(steps)
@@ -344,8 +371,7 @@ def test_two_runs_to_one_target_do_not_mix(steps):
     with subprocess.Popen(command(steps, first), env=environment()) as process:
         while not (steps.folder / "begun").exists():
             time.sleep(0.02)
-        with steps.session(1) as session:
-            session.run(second)
+        plainly(steps, second)
         assert len(steps.read("out/*.jsonl")) == 40
         (steps.folder / "go").touch()
         assert process.wait(60) == 0
@@ -355,9 +381,7 @@ def test_two_runs_to_one_target_do_not_mix(steps):
 
 
 def test_the_manifest_says_what_files_are_and_what_made_them(steps):
-    with steps.session(1) as session:
-        session.run(SHARDS)
-    forget_calls(steps)
+    plainly(steps, SHARDS)
     manifest = json.loads((steps.folder / "out" / "_zql_manifest.json").read_text())
     entry = manifest["targets"]["{shard:02d}.jsonl"]
     for i in range(4):

@@ -194,6 +194,14 @@ def test_the_digest_of_a_function_covers_modules_that_it_names(tmp_path, monkeyp
     monkeypatch.delitem(sys.modules, "beside_it")
 
 
+def test_a_module_that_changed_is_imported_anew(tmp_path):
+    (tmp_path / "f.py").write_text("from other_one import FACTOR\ndef f(a): return a * FACTOR\n")
+    for factor in (2, 3):
+        (tmp_path / "other_one.py").write_text(f"FACTOR = {factor}  # {'x' * factor}\n")
+        function = module_functions("f.py", True, str(tmp_path))["f"]
+        assert loader.load(function)(10) == 10 * factor
+
+
 LIMIT: object = 1
 
 

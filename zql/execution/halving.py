@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zql.execution import kept
+from zql.execution import checksums, kept
 from zql.execution.engine import Engine, make_folder, remove_folder
 from zql.execution.kept import KeptFile, Part
 from zql.execution.own_formats import format_of
@@ -95,7 +95,9 @@ def _file(spec: TaskSpec, files: Sequence[KeptFile], engine: Engine) -> KeptFile
             if writer is None:
                 writer = kept.KeptWriter(kept.new_path(spec.output.folder, spec.id), batch.schema)
             writer.write(batch)
-    return writer.close() if writer is not None else KeptFile("", 0, 0)
+    if writer is None:
+        return KeptFile("", 0, 0)
+    return checksums.summed(writer.close()) if spec.output.summed else writer.close()
 
 
 def _halves(spec: TaskSpec) -> tuple[Input, Input] | None:

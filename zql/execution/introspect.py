@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import os
 import sys
@@ -203,8 +202,8 @@ def _check_file(target: str, path: str) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
-    with loader.no_bytecode(), aside(name):
-        return importlib.import_module(name)
+    with aside(name):
+        return loader.import_named(name)
 
 
 def _imported(target: str, load: Callable[[], ModuleType]) -> ModuleType:

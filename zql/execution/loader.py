@@ -8,9 +8,9 @@ import importlib
 import inspect
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,8 @@ _SOURCE_PREFIX = "_zql_source_"
 _loaded: dict[tuple[Any, ...], Any] = {}
 _adapted: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
+_imported_here: dict[str, tuple[str, tuple[int, int]]] = {}
+"""Files and versions of the user's modules that user code has imported, by their names."""
 
 
 def load(function: PythonFunction) -> Callable[..., Any]:
@@ -73,28 +75,28 @@ def _load(function: PythonFunction) -> Any:
         return getattr(module, function.qualname)
     if function.path:
         return getattr(import_file(function.path), function.qualname)
-    with no_bytecode():
-        module = importlib.import_module(function.module)
+    module = import_named(function.module)
     return attrgetter(function.qualname)(module)
 
 
 def import_file(path: str) -> ModuleType:
     """A user's file as a module under a private name, so that it hides no other module.
 
-    Its folder is searched last for what it imports. A file that changed is imported anew.
+    Its folder is searched last for what it imports. A file that changed is imported anew, and so is
+    one that imports a changed one.
     """
     path = os.path.abspath(path)
+    search(os.path.dirname(path))
     with open(path, "rb") as file:
         source = file.read()
-    name = f"{_PREFIX}{_hash(path.encode())[:12]}_{_hash(source)[:12]}"
+    name = f"{_PREFIX}{_hash(path.encode())[:12]}_{digest(path)[:12]}"
     if name in sys.modules:
         return sys.modules[name]
-    search(os.path.dirname(path))
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # before it runs: its dataclasses look themselves up there
     try:
-        with no_bytecode(), aside(os.path.basename(path)):
+        with no_bytecode(), aside(os.path.basename(path)), _fresh():
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(name, None)
@@ -117,12 +119,47 @@ def import_source(source: str, name: str, line: int) -> ModuleType:
     module.__dict__[SOURCE] = text
     sys.modules[hidden] = module
     try:
-        with no_bytecode():
+        with no_bytecode(), _fresh():
             exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(hidden, None)
         raise
     return module
+
+
+def import_named(name: str) -> ModuleType:
+    """A module by its name, anew when its file has changed. Raises what importing it raises."""
+    with no_bytecode(), _fresh():
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _fresh() -> Iterator[None]:
+    """Imports meanwhile find modules as their files are now.
+
+    Python itself keeps a module for as long as the process lives. That goes for modules that were
+    first imported here: others are the program's own affair.
+    """
+    for name, (path, version) in list(_imported_here.items()):
+        if _version(path) != version:
+            sys.modules.pop(name, None)
+            del _imported_here[name]
+    before = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in sys.modules.keys() - before:
+            file = str(getattr(sys.modules[name], "__file__", None) or "")
+            if file and not is_private(name) and is_users(file):
+                _imported_here[name] = (file, _version(file))
+
+
+def _version(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
 
 
 def source_modules() -> list[ModuleType]:
@@ -171,9 +208,17 @@ def source_digest(source: str, folder: str) -> str:
 
 def is_users(path: str) -> bool:
     """Whether a file is none of Python's own, and none that was installed."""
+    return not os.path.abspath(path).startswith(_not_users())
+
+
+@cache
+def _not_users() -> tuple[str, ...]:
+    import sysconfig
+
     places = sysconfig.get_paths()
     own = {places[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return not any(os.path.abspath(path).startswith(place + os.sep) for place in own)
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return tuple(place + os.sep for place in (*own, ours))
 
 
 def _roots(path: str) -> tuple[str, ...]:

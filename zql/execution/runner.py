@@ -17,6 +17,7 @@ from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.execution.work import remove_old
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -198,6 +199,7 @@ class Runner:
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
             self._remove_folder = removed_with(self, self._folder)
+            remove_old(self._settings.temp_root())
         return self._folder
 
     def take_retries(self) -> int:

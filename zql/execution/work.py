@@ -217,21 +217,13 @@ def noted(folder: str) -> tuple[dict[str, Any], ...]:
     return tuple(records(os.path.join(folder, _JOURNAL)))
 
 
-def remove_old(root: str, days: float = DAYS) -> list[str]:
-    """Removes what dead runs keep in a folder for temporary files; the paths.
-
-    That of runs whose journal is beside a target, or that ended less than so many `days` ago, may
-    still be wanted.
-    """
-    gone = []
+def remove_old(root: str) -> None:
+    """Removes what dead runs keep in a folder for temporary files and nobody has taken up."""
     for path in found(root, KEPT):
         home = OwnedFolder.take(path)
         if home is None:
             continue
         with suppress(OSError):
-            fresh = time.time() - os.stat(path).st_mtime < days * _DAY
-            if not fresh:
+            if time.time() - os.stat(path).st_mtime > DAYS * _DAY:
                 home.remove()
-                gone.append(path)
         home.release()
-    return gone
