@@ -204,11 +204,15 @@ class Distinct(Node):
 
 @node
 class DistinctOn(Node):
-    """The first row for each key, by `order`, then by input order. Order is open."""
+    """The first row for each key, by `order`, then by input order. Order is open.
+
+    `place` is a column of the input that grows along its rows, when there is one.
+    """
 
     input: LogicalPlan
     on: tuple[Expr, ...]
     order: tuple[SortKey, ...] = ()
+    place: Column | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
