@@ -18,6 +18,7 @@ TABLES = {
     "docs": "id BIGINT, url VARCHAR, title VARCHAR, text VARCHAR, lang VARCHAR, score DOUBLE, "
     "tags VARCHAR[], meta STRUCT(source VARCHAR; words INTEGER)",
     "hosts": "host VARCHAR, rank INTEGER, lang VARCHAR",
+    "big": "a BIGINT, b VARCHAR",
     "t": "a BIGINT, b VARCHAR, c DOUBLE",
     "u": "a BIGINT, d VARCHAR",
     "swapped": "b VARCHAR, a BIGINT, c DOUBLE",
@@ -42,7 +43,8 @@ class FixedCatalog(EngineCatalog):
         stem, _, suffix = patterns[0].partition(".")
         if stem not in TABLES:
             raise StorageError(f'no file matches "{patterns[0]}"', code="R720")
-        files = tuple(InputFile(f"{stem}-{i}.{suffix}", 1000, str(i)) for i in range(2))
+        size = 1 << 30 if stem == "big" else 1000
+        files = tuple(InputFile(f"{stem}-{i}.{suffix}", size, str(i)) for i in range(2))
         return FileTable(patterns[0], suffix, files, _schema(TABLES[stem]), (), ())
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:

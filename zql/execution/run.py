@@ -20,6 +20,7 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
+    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -28,6 +29,7 @@ from zql.physical.plan import (
 )
 
 if TYPE_CHECKING:
+    from zql.execution.exchange import Exchange
     from zql.execution.kept import KeptFile
     from zql.execution.pool import Pool
     from zql.execution.report import RunReport, StageReport
@@ -88,6 +90,8 @@ class Run:
             for stage in plan.stages
             for policy in (*policies_of(stage), *_reading(stage))
         }
+        self.exchanges: dict[int, Exchange] = {}
+        """What stages left as an exchange, until somebody wants files of their rows in order."""
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
@@ -166,6 +170,8 @@ class Run:
     def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
         """Does a stage and leaves its rows in a folder (the run's own) for later ones."""
         folder = folder or self.folder(f"stage-{stage.id}")
+        if isinstance(stage.sink, Keep) and stage.sink.spread is not None:
+            return self.exchange(stage, stage.sink.spread, folder)
         if is_python(stage):
             from zql.execution.writing import KeptOutput
 
@@ -185,6 +191,32 @@ class Run:
         self.results[stage.id] = files
         return files
 
+    def exchange(self, stage: Stage, spread: Spread, folder: str) -> tuple[KeptFile, ...]:
+        """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
+        began = time.perf_counter()
+        with self.native(stage) as native:
+            try:
+                found = native.exchange(os.path.join(folder, "exchange.arrow"), spread)
+            except EngineError as error:
+                raise self.explained(error, stage) from None
+        self.exchanges[stage.id] = found
+        self.report(stage, 1, found.rows, began, native, found.bytes)
+        return ()
+
+    def settle(self, stage: Stage) -> None:
+        """Files, in order, of the rows of exchanges that a stage reads."""
+        from zql.execution.kept import write_all
+
+        settings = self.host.settings
+        for number in stage.inputs:
+            found = self.exchanges.pop(number, None)
+            if found is not None:
+                folder = self.folder(f"stage-{number}")
+                rows = found.batches(0, found.rows)
+                files = write_all(rows, folder, settings.batch_rows, settings.split_size)
+                self.results[number] = tuple(files)
+                os.unlink(found.path)
+
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
         found = explained(error, stage)
@@ -202,6 +234,11 @@ class Run:
 
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""
+        self.settle(stage)
+        return self.unsettled(stage)
+
+    def unsettled(self, stage: Stage) -> NativeStage:
+        """The same, for one that reads an exchange as it is."""
         host = self.host
         self.look_for_rejects(stage)
         return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
@@ -210,6 +247,7 @@ class Run:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
+        self.settle(stage)
         self.look_for_rejects(stage)
         return inputs_of(stage, self.host.engine, self.host.settings, self.results)
 
@@ -305,7 +343,7 @@ class Run:
         seconds = time.perf_counter() - began
         records_in = native.records_in
         profile = summed(native.profiles)
-        kept = sum(file.bytes for number in stage.inputs for file in self.results[number])
+        kept = sum(file.bytes for number in stage.inputs for file in self.results.get(number, ()))
         self.reports.append(
             StageReport(
                 stage.id,

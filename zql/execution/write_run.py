@@ -14,7 +14,7 @@ from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.fingerprint import fingerprint
 from zql.execution.kept import KeptFile
-from zql.execution.native import NativeStage
+from zql.execution.native import NativeStage, exchanged
 from zql.execution.own_formats import format_of
 from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
@@ -24,7 +24,7 @@ from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
-from zql.logical.plan import Scan
+from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
 from zql.storage import threads
@@ -182,6 +182,9 @@ class WriteRun:
 
     def _from_sql(self, stage: Stage) -> Waiting:
         shards = self._target.shards
+        source = exchanged(stage)
+        if source is not None and source.stage in self._run.exchanges and self._sink.shard is None:
+            return self._from_exchange(stage, source, shards if self._target.sharded else 1)
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
         with self._run.native(stage) as native:
@@ -258,6 +261,21 @@ class WriteRun:
             files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         self._run.report(stage, shards, rows, began, native, size)
+        return _waiting(list(zip(paths, files, strict=True)))
+
+    def _from_exchange(self, stage: Stage, source: StageResult, shards: int | None) -> Waiting:
+        """The rows of an exchange in shards of equal numbers of rows, as they are put in order."""
+        count = shards or 1
+        kept = self._publisher.kept(count)
+        if len(kept) == count:
+            return _waiting([], list(kept.values()))
+        began = time.perf_counter()
+        first = self._publisher.first_shard
+        paths = [self._target.path(first + number, count) for number in range(count)]
+        exchange = self._run.exchanges[source.stage]
+        with self._run.unsettled(stage) as native:
+            files = native.write_exchange([self._output(p) for p in paths], exchange, source)
+        self._run.report(stage, count, exchange.rows, began, native, sum(f.bytes for f in files))
         return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------

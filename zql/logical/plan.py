@@ -221,10 +221,16 @@ class DistinctOn(Node):
 
 @node
 class Sort(Node):
-    """Rows sorted by the keys; those that are equal in all keys come in any order."""
+    """Rows sorted by the keys; those that are equal in all keys come in any order.
+
+    `shuffles` says that the first key is a ticket by chance, the second the place in the input.
+    Then the rows may be dealt to so many `parts` by ranges of tickets before they are sorted.
+    """
 
     input: LogicalPlan
     keys: tuple[SortKey, ...]
+    shuffles: bool = False
+    parts: int = 1
 
     @property
     def columns(self) -> tuple[Column, ...]:

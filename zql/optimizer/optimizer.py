@@ -15,6 +15,7 @@ from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.match_what_changes import match_what_changes
 from zql.optimizer.rules.merge_projections import merge_projections
+from zql.optimizer.rules.partition_shuffles import partition_shuffles
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
@@ -48,6 +49,7 @@ BATCHES = (
     Batch("prune", (prune_columns, merge_projections)),
     # Behind them: which columns are wanted at all decides. Both readings are pruned then.
     Batch("read late", (read_late, prune_columns, merge_projections)),
+    Batch("shuffles", (partition_shuffles,), passes=1),
     # Behind what compares expressions: they are no longer what was written. What the first makes
     # the second makes cheap.
     Batch("texts", (match_what_changes, replace_characters, guard_trims), passes=1),
