@@ -60,7 +60,7 @@ def check_out(
     listed = check_manifests(out)
     left = [p.name for p in temp.iterdir() if not _alive(p.name)]
     assert not left, f"I5: temporary folders are left: {left}"
-    hidden = [str(p) for p in out.rglob(".*") if p.is_file()]
+    hidden = hidden_files(out)
     assert not hidden, f"I5: unpublished files are left: {hidden}"
     if listed == set(data_files(out)):
         assert again("skip") == 0, "I6: a third run does it again"
@@ -85,13 +85,19 @@ def data_files(out: Path) -> list[Path]:
     return [p for p in found if not any(n[0] in "._" for n in p.relative_to(out).parts)]
 
 
+def hidden_files(folder: Path) -> list[str]:
+    """Files under hidden names, or in hidden folders."""
+    found = [p.relative_to(folder) for p in folder.rglob("*") if p.is_file()]
+    return [str(p) for p in found if any(name.startswith(".") for name in p.parts)]
+
+
 def check_manifests(out: Path) -> set[Path]:
     """I2, for each folder below one: the files that finished manifests list.
 
     Files without a manifest are outputs of one file, which are whole or not there.
     """
     found = set()
-    for folder in {p.parent for p in out.rglob("*") if p.is_file()}:
+    for folder in {out, *(p.parent for p in data_files(out))}:
         path = folder / MANIFEST
         if (folder / "_SUCCESS").exists():
             assert path.exists(), f"I2: {folder} is finished, and says not by what"

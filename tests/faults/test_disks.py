@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from check_out import data_files, rows_in, sums
+from check_out import data_files, hidden_files, rows_in, sums
 
 SMALL = 60_000
 """Bytes that a file may have in the runs below, unless it is said otherwise."""
@@ -44,7 +44,7 @@ def fails(place, script, **more) -> str:
     pid = place.go(script, **{"file_bytes": SMALL, **more})
     assert place.wait(pid) == 1, place.errors()
     assert sums(place.out) == before
-    assert not [p for p in place.folder.rglob(".*") if p.is_file()]
+    assert not hidden_files(place.folder)
     assert list(place.temp.glob(f"zql-{pid}-*")) == []
     return place.errors()
 

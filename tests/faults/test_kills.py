@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from check_out import hidden_files
 from zql.execution.pool import pids
 
 MANY = int(os.environ.get("ZQL_KILLS", "20"))
@@ -77,7 +78,7 @@ def test_a_disk_that_fails(job, fault, clean, references):
     assert clean.wait(pid) == 1, clean.errors()
     assert "Input/output error" in clean.errors()
     assert str(clean.folder) in clean.errors() or " out" in clean.errors()
-    assert not [p for p in clean.out.rglob(".*") if p.is_file()]
+    assert not hidden_files(clean.out)
     assert list(clean.temp.glob(f"zql-{pid}-*")) == []
     clean.check(job, references[job], pid)
 
