@@ -30,7 +30,7 @@ class CacheFolder:
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
 
-    def open(self) -> CacheFolder:
+    def open(self) -> None:
         """Makes the folder, if need be. Raises `StorageError` for one that is of no use."""
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
@@ -44,7 +44,6 @@ class CacheFolder:
                 code="R754",
                 hint="SET cache to a folder of your own",
             )
-        return self
 
     def find(self, key: str, folder: str | None) -> dict[str, Any] | None:
         """The record of an entry, with its files linked into a folder; None when there is none.

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from zql.execution.owned_folder import locked
@@ -25,10 +26,14 @@ class Journal:
         """Adds a record. What it names must be finished.
 
         Nothing is synced: records hold the checksums of what they name, so that one that outlived
-        its file in a power cut names nothing.
+        its file in a power cut names nothing. On a disk that is full the record is lost, and with
+        it no more than time.
         """
         text = json.dumps(record, separators=(",", ":"))
-        os.write(self._descriptor, f"{zlib.crc32(text.encode()):08x} {text}\n".encode())
+        with suppress(OSError):
+            # The record before may have been cut off.
+            line = f"\n{zlib.crc32(text.encode()):08x} {text}\n"
+            os.write(self._descriptor, line.encode())
 
     def lock(self) -> None:
         """Shows others that its writer lives."""

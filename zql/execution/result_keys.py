@@ -85,10 +85,23 @@ class ResultKeys:
         cuts = (stage.limit, stage.by_file, scanned, paths, sized)
         return Fingerprint(told, cut, memory).of(self._base, stage.steps, cuts, output)
 
-    def of_task(self, stage: str, spec: TaskSpec) -> str:
-        """The key of a task; `stage` is what it has in common with the others."""
-        numbered = (spec.id, spec.tasks) if _knows_its_number(spec.stage) else ()
-        return Fingerprint().of(stage, self.of_input(spec.input), numbered)
+    def of_tasks(
+        self,
+        stage: Stage,
+        specs: Sequence[TaskSpec],
+        results: Mapping[int, Sequence[KeptFile]],
+    ) -> list[str | None]:
+        """The keys of tasks of one stage; None for those that must be done anew."""
+        common = self.of_stage(stage, results, described(specs[0].output)) if specs else None
+        if common is None:
+            return [None] * len(specs)
+        numbered = _knows_its_number(stage)
+        return [
+            Fingerprint().of(
+                common, self.of_input(spec.input), (spec.id, spec.tasks) if numbered else ()
+            )
+            for spec in specs
+        ]
 
     def part(self, stage: str, input: Input) -> str:
         """The key of what a stage that is SQL alone gives of one part of its scan."""

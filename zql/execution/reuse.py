@@ -50,18 +50,20 @@ class Reuse:
         """The records of dead runs."""
         self._threads = settings.thread_count()
         self._keys = ResultKeys(engine, settings, tables)
-        cache = CacheFolder(settings.cache).open() if settings.cache else None
-        self._store = ResultStore(entries(self.noted), cache)
+        self._cache = CacheFolder(settings.cache) if settings.cache else None
+        self._store = ResultStore(entries(self.noted), self._cache)
+
+    def open(self) -> None:
+        """Makes the cache, if there is to be one. Raises `StorageError`."""
+        if self._cache is not None:
+            self._cache.open()
 
     def of_tasks(self, stage: Stage, specs: Sequence[TaskSpec], results: Results) -> Finished:
         """What is there of a stage's tasks."""
-        if not specs:
-            return Finished()
-        common = self._keys.of_stage(stage, results, described(specs[0].output))
-        keys: dict[int, str] = {}
+        found = self._keys.of_tasks(stage, specs, results)
+        keys = {spec.id: key for spec, key in zip(specs, found, strict=True) if key is not None}
         ready: dict[int, TaskResult] = {}
-        for spec in specs if common is not None else ():
-            keys[spec.id] = self._keys.of_task(common or "", spec)
+        for spec in specs if keys else ():
             entry = self._store.find(keys[spec.id], spec.output.folder)
             if entry is not None:
                 ready[spec.id] = entry.result(spec.id)
@@ -86,10 +88,7 @@ class Reuse:
         self, stage: Stage, specs: Sequence[TaskSpec], results: Results
     ) -> list[Entry | None]:
         """What there seems to be of tasks: no file is read."""
-        if not specs:
-            return []
-        common = self._keys.of_stage(stage, results, described(specs[0].output))
-        return [self.peek(common and self._keys.of_task(common, spec)) for spec in specs]
+        return [self.peek(key) for key in self._keys.of_tasks(stage, specs, results)]
 
     def peek(self, key: str | None) -> Entry | None:
         """What there seems to be under a key: no file is read."""

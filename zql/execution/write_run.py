@@ -58,8 +58,10 @@ def write(run: Run) -> RunReport:
         for stage in run.plan.outputs
         if isinstance(stage.sink, WriteFiles)
     }
-    if run.host.notes is not None and run.reuse is not None:
-        run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
+    if run.reuse is not None:
+        run.reuse.open()
+        if run.host.notes is not None:
+            run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
 
     def do(stage: Stage) -> None:
         hit("stage_begun")
