@@ -1,5 +1,6 @@
-"""All tests: a cache folder of their own, so that none sees what an earlier run has learned, and
-nothing left behind by any of them.
+"""All tests: folders of their own for cache and state: none sees what earlier runs have learned.
+
+Nothing is left behind by any of them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def nothing_is_left(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(nothing_is_left, tmp_path_factory):
-    before = os.environ.get("XDG_CACHE_HOME")
+    before = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
     known = cache_folder_of_user()
     folder = tmp_path_factory.mktemp("cache")
     if known is not None:  # the tables of the grammar take two seconds, and depend on nothing else
@@ -57,8 +58,10 @@ def cache_folder(nothing_is_left, tmp_path_factory):
         for path in known.glob("grammar-*.json"):
             (folder / "zql" / path.name).write_bytes(path.read_bytes())
     os.environ["XDG_CACHE_HOME"] = str(folder)
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     yield
-    if before is None:
-        del os.environ["XDG_CACHE_HOME"]
-    else:
-        os.environ["XDG_CACHE_HOME"] = before
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value

@@ -13,6 +13,7 @@ NAMES = [
     "ParameterError",
     "ParseError",
     "Query",
+    "Resources",
     "Result",
     "RunError",
     "RunReport",

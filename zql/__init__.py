@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from zql.version import VERSION
+
 if TYPE_CHECKING:
     from zql.execution.report import RunReport
     from zql.queries import Query, Result
+    from zql.resources import Resources
     from zql.session import Session
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BindError",
@@ -21,6 +24,7 @@ __all__ = [
     "ParameterError",
     "ParseError",
     "Query",
+    "Resources",
     "Result",
     "RunError",
     "RunReport",
@@ -41,6 +45,7 @@ __all__ = [
 _HOMES = {
     "Context": "zql.execution.context",
     "Query": "zql.queries",
+    "Resources": "zql.resources",
     "Result": "zql.queries",
     "RunReport": "zql.execution.report",
     "Session": "zql.session",
@@ -72,6 +77,7 @@ def run(
     *,
     tables: Mapping[str, object] | None = None,
     session: Session | None = None,
+    stage_resources: Mapping[int, Resources] | None = None,
     **settings: Any,
 ) -> RunReport:
     """Runs a script, WRITEs included; see `Session.run`.
@@ -79,11 +85,11 @@ def run(
     Without a session one is made with `settings` (`workers=`, `memory_limit=`, ...) and closed.
     """
     if session is not None:
-        return session.run(script_or_path, params, tables=tables)
+        return session.run(script_or_path, params, tables=tables, stage_resources=stage_resources)
     from zql.session import Session
 
     with Session(**settings) as own:
-        return own.run(script_or_path, params, tables=tables)
+        return own.run(script_or_path, params, tables=tables, stage_resources=stage_resources)
 
 
 def format_script(text: str) -> str:

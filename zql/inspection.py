@@ -12,7 +12,7 @@ from zql.logical.context import Declarations
 from zql.logical.conversion import kind_of
 from zql.optimizer.optimizer import RULES
 from zql.schema import Schema
-from zql.settings_text import MEANINGS
+from zql.settings_text import AUTO, MEANINGS
 from zql.source import Span
 from zql.syntax import ast
 from zql.syntax.printer import print_query, print_statement
@@ -129,11 +129,14 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "workers": values.worker_count(),
         "threads": values.thread_count(),
         "memory": values.budget(),
-        "split_size": values.split_size,
+        "split_size": values.split_size or AUTO,
+        "file_size": values.file_size or AUTO,
         "temp_dir": values.temp_root(),
         "batch_rows": values.batch_rows,
         "retries": values.tries,
         "task_timeout": "none" if values.task_timeout is None else f"{values.task_timeout:g}s",
+        "resume": str(values.resume).lower(),
+        "cache": values.cache or "",
         "optimizer": str(not disabled.issuperset(RULES)).lower(),
         "disabled_rules": ", ".join(sorted(disabled)),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from zql.syntax.whereabouts import first_line, operator_at
 from zql.tree import Node, rewrite_down, walk
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
@@ -86,6 +88,8 @@ class Host(Planner, Protocol):
     previous: ast.Query | None
     settings: Settings
     disabled: frozenset[str]
+    notes: RunNotes | None
+    unfinished: bool
 
     def tables(self) -> list[str]: ...
 
@@ -125,6 +129,7 @@ class ScriptRun:
         lenient: bool = False,
     ) -> None:
         self.session = session
+        self.name = os.path.abspath(source.name) if base_dir is not None else source.name
         self.checking = checking
         # Plans are walked by recursion: a pipeline of 500 operators needs more than 1,000 frames.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
@@ -163,11 +168,36 @@ class ScriptRun:
         self.sharing = SharedViews(writers_of(self.script.statements, _writes))
 
     def results(self) -> Iterator[StatementResult]:
-        for number, statement in enumerate(self.script.statements, 1):
-            try:
-                yield from self.result(number, statement)
-            except ZqlError as error:
-                raise _placed(error, number, statement) from None
+        with self.noted():
+            for number, statement in enumerate(self.script.statements, 1):
+                try:
+                    yield from self.result(number, statement)
+                except ZqlError as error:
+                    raise _placed(error, number, statement) from None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Has the session note for `zql runs` what the script writes, and how it ends."""
+        if not any(map(_writes, self.script.statements)):
+            yield
+            return
+        from zql.execution.history import RunNotes
+
+        notes = self.session.notes = RunNotes(self.name)
+        self.session.unfinished = True
+        state, reason = "interrupted", ""
+        try:
+            yield
+            state = "done"
+            self.session.unfinished = False
+        except Interrupted:
+            raise
+        except ZqlError as error:
+            state, reason = "failed", error.code
+            raise
+        finally:
+            self.session.notes = None
+            notes.end(state, reason)
 
     def result(self, number: int, statement: ast.Statement) -> Iterator[StatementResult]:
         match statement:
@@ -229,6 +259,10 @@ class ScriptRun:
             yield StatementResult("written", number, result=report)
 
     def run(self) -> RunReport:
+        with self.noted():
+            return self.run_all()
+
+    def run_all(self) -> RunReport:
         from zql.execution.report import merged
 
         reports = []

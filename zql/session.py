@@ -35,6 +35,7 @@ from zql.explain.explanation import (
     trace,
 )
 from zql.explain.notes import notes_of
+from zql.explain.sizes import size_notes
 from zql.expr.expression import SharedObject
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
@@ -47,6 +48,7 @@ from zql.physical.plan import Collect, Drop, PhysicalPlan
 from zql.physical.share import share_groups
 from zql.physical.split import split
 from zql.queries import Query
+from zql.resources import Resources
 from zql.script import Compiled, ScriptRun, StatementResult, call_places
 from zql.settings_text import SETTINGS, parse_bytes, setting_value
 from zql.source import Source
@@ -56,6 +58,7 @@ from zql.syntax.printer import print_statement
 from zql.tree import Node, rewrite_up
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
@@ -68,7 +71,8 @@ class Session:
     """Runs scripts and queries; keeps views, parameters, imports and settings between them.
 
     A context manager: leaving it ends the workers and removes temporary files. `memory_limit` is
-    in bytes, or text such as `4GB`, for all processes together.
+    in bytes, or text such as `4GB`, for all processes together. `stage_resources` say what stages
+    of each statement may use, by their place in it from 0: EXPLAIN shows them, and counts from 1.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Session:
         temp_dir: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
+        stage_resources: Mapping[int, Resources] | None = None,
     ) -> None:
         from zql.execution.settings import Secret
 
@@ -90,6 +95,7 @@ class Session:
             temp_dir=temp_dir,
             storage_options=Secret(storage_options),
         )
+        self.stage_resources = _checked_resources(stage_resources or {})
         self.disabled: frozenset[str] = frozenset()
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
@@ -101,6 +107,8 @@ class Session:
         self._engine: Engine | None = None
         self._runner: Runner | None = None
         self.previous: ast.Query | None = None
+        self.notes: RunNotes | None = None
+        self.unfinished = False
         for name, value in (config or {}).items():
             self.set(name, value)
 
@@ -199,7 +207,7 @@ class Session:
         self._stop()
         for name in self._tables.tables:
             self.declarations.tables.pop(name, None)
-        self._tables.close()
+        self._tables.close(unfinished=self.unfinished)
         self._shared.close()
 
     def _stop(self) -> None:
@@ -235,6 +243,7 @@ class Session:
                 self._tables,
                 self._shared,
             )
+        self._runner.notes = self.notes
         return self._runner
 
     # ---- scripts -------------------------------------------------------------------------------
@@ -260,13 +269,21 @@ class Session:
         params: Mapping[str, Any] | None = None,
         *,
         tables: Mapping[str, object] | None = None,
+        stage_resources: Mapping[int, Resources] | None = None,
     ) -> RunReport:
         """Runs a script (a path that ends in `.zql`, or text); the reports of its WRITEs as one.
 
-        Queries without WRITE are checked and not run: nobody would see their rows.
+        Queries without WRITE are checked and not run: nobody would see their rows. With
+        `stage_resources` those of the session do not count.
         """
         source, base_dir = _source(script)
-        return ScriptRun(self, source, dict(params or {}), base_dir, tables).run()
+        before = self.stage_resources
+        if stage_resources is not None:
+            self.stage_resources = _checked_resources(stage_resources)
+        try:
+            return ScriptRun(self, source, dict(params or {}), base_dir, tables).run()
+        finally:
+            self.stage_resources = before
 
     def check(
         self,
@@ -417,8 +434,19 @@ class Session:
             compiled.unfused,
             self.disabled,
             warnings,
+            self._reusable(compiled.stages) if report is None else (),
         )
-        return stages(compiled.stages, notes, report)
+        numbers = size_notes(compiled.stages, self.settings)
+        return stages(compiled.stages, (*notes, *numbers), report)
+
+    def _reusable(self, plan: PhysicalPlan) -> list[str]:
+        """What a run would find done, for EXPLAIN, where it would look."""
+        if not plan.writes or not (self.settings.resume or self.settings.cache):
+            return []
+        from zql.execution.reuse_preview import previews
+
+        found = previews(plan, self.settings, self.engine(), self._tables.tables)
+        return [each.shown for each in found]
 
     def measured(self, plan: PhysicalPlan) -> RunReport:
         """Runs a plan for its figures: outputs are written, rows for the caller thrown away."""
@@ -445,6 +473,7 @@ class Session:
         stages = fuse_steps(unfused) if fuse_steps.__name__ not in self.disabled else unfused
         if share_groups.__name__ not in self.disabled:
             stages = share_groups(stages)
+        stages = stages.asking(self.stage_resources)
         return Compiled(plan, optimized, rewrites, stages, unfused)
 
     def catalog(
@@ -477,7 +506,8 @@ class Session:
         way: ProbeWay,
     ) -> PythonFunction:
         limited = lp.Query(lp.Limit(_lenient(plan), 100), tuple(c.name for c in plan.columns))
-        stages = self.compile(limited).stages
+        compiled = self.compile(limited).stages.stages
+        stages = PhysicalPlan(tuple(replace(stage, resources=None) for stage in compiled))
         return self.runner().probe(
             function, stages, record, keywords, way, tolerant=tolerant, shared=shared
         )
@@ -510,6 +540,20 @@ def _rule_names(value: Any) -> frozenset[str]:
                 hint=did_you_mean(near) or f"rules: {', '.join(sorted(ALL_RULES))}",
             )
     return frozenset(names)
+
+
+def _checked_resources(given: Mapping[Any, Any]) -> Mapping[int, Resources]:
+    """What stages may use. Raises `UsageError`."""
+    for number, resources in given.items():
+        whole = isinstance(number, int) and not isinstance(number, bool) and number >= 0
+        if not whole or not isinstance(resources, Resources):
+            raise UsageError(
+                f"stage_resources takes stages, from 0, and their Resources, not "
+                f"{number!r}: {resources!r}",
+                code="U607",
+                hint='stage_resources={0: zql.Resources(cpu=8, memory="32GB")}',
+            )
+    return dict(given)
 
 
 def _source(script: str | os.PathLike[str]) -> tuple[Source, str | None]:

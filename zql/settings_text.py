@@ -14,18 +14,24 @@ SETTINGS = {
     "threads": "threads",
     "memory": "memory",
     "split_size": "split_size",
+    "file_size": "file_size",
     "temp_dir": "temp_dir",
     "batch_rows": "batch_rows",
     "retries": "tries",
     "task_timeout": "task_timeout",
+    "resume": "resume",
+    "cache": "cache",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
 MEANINGS = {
+    "cache": "the folder in which results of stages stay between runs; none when empty",
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
+    "file_size": "bytes that an output file has at least, where neighbours can be put together",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
+    "resume": "true goes on from what runs before have finished",
     "retries": "how often a task is started whose worker dies",
     "split_size": "bytes of input for one task",
     "task_timeout": "the time that a task may take, '10m', before its worker is ended",
@@ -34,6 +40,10 @@ MEANINGS = {
     "workers": "processes that run Python functions",
 }
 """What `SHOW SETTINGS` says of each setting that SET takes."""
+
+AUTO = "auto"
+CHOSEN = ("split_size", "file_size")
+"""What is chosen from the data when it is AUTO."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
 
@@ -81,13 +91,17 @@ def parse_seconds(value: float | str) -> float:
 
 def setting_value(name: str, value: Any) -> Any:
     """The value of a setting in its own type. Raises `UsageError`."""
-    if name in ("memory", "split_size"):
+    if name in CHOSEN and str(value).lower() == AUTO:
+        return None
+    if name in ("memory", *CHOSEN):
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)
     if name == "task_timeout":
         return None if str(value).lower() == "none" else parse_seconds(value)
-    if name == "optimizer":
+    if name == "cache":
+        return str(value) if value else None
+    if name in ("optimizer", "resume"):
         words = {"true": True, "false": False, "on": True, "off": False, "1": True, "0": False}
         if str(value).lower() in words:
             return words[str(value).lower()]

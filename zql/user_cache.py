@@ -1,4 +1,4 @@
-"""Small files in the user's own cache folder: never required, never trusted when shared."""
+"""Small files in the user's own folders: never required, never trusted when shared."""
 
 from __future__ import annotations
 
@@ -20,6 +20,21 @@ def cache_folder() -> Path | None:
     if not home or not os.path.isabs(home):
         return None
     return Path(home) / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "zql"
+
+
+def state_folder() -> Path | None:
+    """The folder for what ZQL remembers of this user's runs; None when the system names none."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base) / "zql" if base else None
+    base = os.environ.get("XDG_STATE_HOME")
+    if base and os.path.isabs(base):
+        return Path(base) / "zql"
+    home = os.environ.get("HOME")
+    if not home or not os.path.isabs(home):
+        return None
+    mac = sys.platform == "darwin"
+    return Path(home) / ("Library/Application Support" if mac else ".local/state") / "zql"
 
 
 def is_private(path: Path) -> bool:

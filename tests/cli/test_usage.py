@@ -47,7 +47,7 @@ def test_completion_knows_commands_and_options(zql):
                  "COMP_CWORD": str(len(line.split()) - 1)}  # fmt: skip
         return [entry.split(",")[-1] for entry in zql(env=words).stdout.split()]
 
-    assert offered("zql ru") == ["run"]
+    assert offered("zql ru") == ["run", "runs"]
     assert "--format" in offered("zql run --fo")
     assert offered("zql --format ta") == ["table"]
 

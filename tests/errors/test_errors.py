@@ -39,6 +39,7 @@ def folder(tmp_path_factory, monkeypatch):
     shutil.copytree(HERE / "data", path, dirs_exist_ok=True)
     monkeypatch.chdir(path)
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     return path
 
 

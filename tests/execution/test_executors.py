@@ -7,9 +7,11 @@ import random
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_executor import FakeExecutor
@@ -294,7 +296,8 @@ class Host:
     """What a run needs of its runner, with the executor given."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
-        self.settings, self.engine, self.objects, self.tables = settings, None, {}, None
+        self.engine = SimpleNamespace(limited=lambda **_: nullcontext())
+        self.settings, self.objects, self.tables = settings, {}, None
         self.shared = None
         self.executor: FakeExecutor | None = None
         self._folder = folder

@@ -247,6 +247,6 @@ def test_files_elsewhere(place):
         place.run(text)
     place.run(text + " OPTIONS (mode = 'overwrite', shards = 1)")
     assert sorted(system.find("/execution/o")) == [
-        "/execution/o/0.parquet", "/execution/o/_zql_manifest.json"
+        "/execution/o/0.parquet", "/execution/o/_SUCCESS", "/execution/o/_zql_manifest.json"
     ]  # fmt: skip
     assert len(dicts(place, "FROM 'memory://execution/o/*.parquet'")) == 3

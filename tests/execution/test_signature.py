@@ -164,6 +164,44 @@ def test_the_digest_covers_what_is_imported_from_the_folder(tmp_path):
     assert loader.digest(str(tmp_path / "f.py")) != before
 
 
+@pytest.mark.parametrize("changed", ["helper.py", "pack/near.py", "pack/sub/deep.py"])
+def test_the_digest_covers_packages_and_what_they_import(tmp_path, changed):
+    for folder in ("pack", "pack/sub"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "f.py").write_text("from pack.sub import deep\ndef f(a): return deep.g(a)\n")
+    (tmp_path / "pack/sub/deep.py").write_text("import helper\nfrom .. import near\n")
+    for name in ("helper.py", "pack/near.py"):
+        (tmp_path / name).write_text("ONE = 1\n")
+    before = loader.digest(str(tmp_path / "f.py"))
+    assert loader.digest(str(tmp_path / "f.py")) == before
+    with open(tmp_path / changed, "a") as file:
+        file.write("TWO = 2\n")
+    assert loader.digest(str(tmp_path / "f.py")) != before
+
+
+def test_the_digest_of_a_function_covers_modules_that_it_names(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "beside_it.py"
+    path.write_text("def g(a): return a\n")
+    scope = {}
+    text = "import beside_it, json\ndef given(a: int) -> int: return beside_it.g(a)\n"
+    exec(compile(text, "<cell>", "exec"), scope)
+    before = python_function(scope["given"]).digest
+    assert python_function(scope["given"]).digest == before
+    path.write_text("def g(a): return a + 1\n")
+    assert python_function(scope["given"]).digest != before
+    monkeypatch.delitem(sys.modules, "beside_it")
+
+
+def test_a_module_that_changed_is_imported_anew(tmp_path):
+    (tmp_path / "f.py").write_text("from other_one import FACTOR\ndef f(a): return a * FACTOR\n")
+    for factor in (2, 3):
+        (tmp_path / "other_one.py").write_text(f"FACTOR = {factor}  # {'x' * factor}\n")
+        function = module_functions("f.py", True, str(tmp_path))["f"]
+        assert loader.load(function)(10) == 10 * factor
+
+
 LIMIT: object = 1
 
 

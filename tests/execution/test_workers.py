@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from zql.errors import Interrupted, UdfError
 from zql.execution.engine import remove_stale_folders
+from zql.execution.work import BESIDE, left_work
 
 HERE = Path(__file__).parent
 
@@ -245,6 +246,8 @@ def running(place):
     assert wait_until(lambda: not semaphores_of(process.pid)), "semaphores are left"
     if process.returncode == -signal.SIGKILL:
         remove_stale_folders(str(place.temp))
+        for left in left_work("out/", BESIDE):
+            left.remove()
 
 
 @pytest.mark.parametrize("whom", ["process", "group"])

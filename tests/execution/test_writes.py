@@ -7,7 +7,7 @@ import pytest
 from zql.errors import StorageError, UdfError, UsageError
 from zql.execution import sink
 from zql.execution.sink import check_target
-from zql.storage.manifest import MANIFEST
+from zql.storage.manifest import MANIFEST, SUCCESS
 
 SCRIPT = "IMPORT PYTHON 'udf.py' AS q;\n"
 
@@ -138,14 +138,14 @@ def test_overwrite_removes_stale_shards(place):
     run(place, WRITES["python shards"])
     text = "FROM 'in0.jsonl' |> WRITE 'out/{shard:02d}.jsonl' OPTIONS (mode = 'overwrite')"
     run(place, text)
-    assert place.names("out") == ["00.jsonl", MANIFEST]
+    assert place.names("out") == ["00.jsonl", SUCCESS, MANIFEST]
     assert len(place.read("out/*.jsonl")) == 100
 
 
 def test_append_goes_on_behind_the_last_shard(place):
     run(place, "FROM 'in0.jsonl' |> WRITE 'out/{shard}.jsonl'")
     run(place, "FROM 'in1.jsonl' |> WRITE 'out/{shard}.jsonl' OPTIONS (mode = 'append')")
-    assert place.names("out") == ["0.jsonl", "1.jsonl", MANIFEST]
+    assert place.names("out") == ["0.jsonl", "1.jsonl", SUCCESS, MANIFEST]
     assert [row["id"] for row in place.read("out/*.jsonl")] == list(range(200))
 
 

@@ -248,3 +248,15 @@ def test_dictionaries_may_differ_from_batch_to_batch(tmp_path, engine):
         writer.write(batch)
     writer.close()
     assert table(engine, path) == [("a",), ("b",), ("a",)]
+
+
+def test_a_huge_row_group_is_cut_between_its_rows(engine, tmp_path):
+    query = "SELECT range AS i, md5('x' || range) AS s FROM range(30000)"
+    write(engine, "parquet", tmp_path / "a.parquet", query, options={"row_group_size": 20000})
+    dataset = opened(engine, tmp_path / "a.parquet")
+    whole = read(engine, dataset)
+    for target in (1, 100_000, 300_000, 10**9):
+        splits = dataset.format.splits(dataset.files, {}, target, engine)
+        assert [row for s in splits for row in read(engine, dataset, None, s)] == whole
+        assert splits == dataset.format.splits(dataset.files, {}, target, engine)
+        assert len(splits) > 1 or target == 10**9

@@ -20,6 +20,7 @@ TABLES = {
     "hosts": "host VARCHAR, rank INTEGER, lang VARCHAR",
     "t": "a BIGINT, b VARCHAR, c DOUBLE",
     "u": "a BIGINT, d VARCHAR",
+    "big": "id BIGINT, host VARCHAR, text VARCHAR, score DOUBLE",
     "swapped": "b VARCHAR, a BIGINT, c DOUBLE",
 }
 
@@ -42,8 +43,9 @@ class FixedCatalog(EngineCatalog):
         stem, _, suffix = patterns[0].partition(".")
         if stem not in TABLES:
             raise StorageError(f'no file matches "{patterns[0]}"', code="R720")
-        files = tuple(InputFile(f"{stem}-{i}.{suffix}", 1000, str(i)) for i in range(2))
-        return FileTable(patterns[0], suffix, files, _schema(TABLES[stem]), (), ())
+        sizes = (900 << 20, 67 << 20) if stem == "big" else (1000, 1000)
+        files = tuple(InputFile(f"{stem}-{i}.{suffix}", s, str(i)) for i, s in enumerate(sizes))
+        return FileTable(patterns[0], suffix.split(".")[0], files, _schema(TABLES[stem]), (), ())
 
     def write_target(self, uri: str, options: Mapping[str, Any]) -> WriteTarget:
         given = dict(options)

@@ -36,6 +36,10 @@ def open_session(settings: Settings) -> Session:
         },
     )
     try:
+        if settings.resume:
+            session.set("resume", value=True)
+        if settings.cache is not None:
+            session.set("cache", settings.cache)
         for name, value in pairs(settings.sets, "--set").items():
             session.set(name, literal(value))
     except BaseException:
@@ -228,6 +232,20 @@ def schema(settings: Settings, paths: Sequence[str]) -> int:
 
     settings.sources += [("command", f"DESCRIBE FROM {quote_literal(path)}") for path in paths]
     return run(settings, ())
+
+
+def runs(most: int, form: str) -> int:
+    """Prints the last runs that wrote."""
+    from zql.cli.past_runs import print_runs
+
+    return print_runs(most, form)
+
+
+def clean(temp_dir: str | None, caches: Sequence[str], days: float, *, dry_run: bool) -> int:
+    """Removes what dead runs have left, and old results of caches."""
+    from zql.cli.past_runs import clean as remove
+
+    return remove(temp_dir, caches, days, dry_run=dry_run)
 
 
 def shell(settings: Settings) -> int:

@@ -156,6 +156,38 @@ def _schema(settings: Settings, paths: tuple[str, ...]) -> Action:
     return partial(actions.schema, settings, paths)
 
 
+@command.command("runs", short_help="List the last runs.")
+@click.option("-n", "most", type=click.IntRange(min=1), default=20, show_default=True,
+              help="How many.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
+              help="How they are printed.")  # fmt: skip
+def _runs(most: int, form: str) -> Action:
+    """List the last runs that wrote, the newest first.
+
+    With their state, when they began, how long they took, the rows that they wrote, and where to.
+    """
+    from zql.cli import actions
+
+    return partial(actions.runs, most, form)
+
+
+@command.command("clean", short_help="Remove what dead runs have left.")
+@click.option("--dry-run", is_flag=True, help="Print what would go; remove nothing.")
+@click.option("--temp-dir", metavar="DIR", type=click.Path(), help="Look in this folder, too.")
+@click.option("--cache", "caches", metavar="DIR", multiple=True, type=click.Path(),
+              help="Look in this cache, too; those of the last runs are known.")  # fmt: skip
+@click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True,
+              help="Results in caches go that were not used for so many days.")  # fmt: skip
+def _clean(dry_run: bool, temp_dir: str | None, caches: tuple[str, ...], days: float) -> Action:
+    """Remove what killed and failed runs have left: work to be resumed, temporary files.
+
+    What belongs to a run that is under way stays.
+    """
+    from zql.cli import actions
+
+    return partial(actions.clean, temp_dir, caches, days, dry_run=dry_run)
+
+
 @command.command("completion", short_help="Print shell completion.")
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def _completion(shell: str) -> None:

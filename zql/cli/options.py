@@ -34,6 +34,8 @@ class Settings:
         self.threads: int | None = None
         self.memory: str | None = None
         self.temp_dir: str | None = None
+        self.resume = False
+        self.cache: str | None = None
         self.dry_run = False
         self.format: str | None = None
         self.output: str | None = None
@@ -109,6 +111,9 @@ _RUN_OPTIONS = (
             help="Threads of DuckDB; all cores if not given."),
     _option("--memory", metavar="SIZE", help="Memory for the whole run, as in 4GB."),
     _option("--temp-dir", metavar="DIR", type=click.Path(), help="Folder for spilled data."),
+    _option("--resume", is_flag=True, help="Go on from what runs before have finished."),
+    _option("--cache", metavar="DIR", type=click.Path(),
+            help="Keep results of stages in a folder, for later runs."),
     _option("--set", "sets", metavar="NAME=VALUE", multiple=True,
             help="A setting, as SET does it in a script."),
     _option("--storage-option", "storage_options", metavar="NAME=VALUE", multiple=True,

@@ -82,6 +82,10 @@ def summary_lines(result: RunReport) -> list[str]:
     if kept:
         lines[0] = lines[0].replace("wrote", "kept" if not written else "wrote or kept", 1)
         lines.append(f"  {count(kept, 'row')} of them were there already")
+    reused, tasks = int(result.counters.get("tasks_reused", 0)), result.counters.get("tasks", 0)
+    if reused:
+        word = "was" if reused == 1 else "were"
+        lines.append(f"  {reused:,} of {tasks:,} tasks {word} done by an earlier run")
     return lines + lost
 
 

@@ -76,13 +76,15 @@ def failed(function: PythonFunction, row: int, error: BaseException) -> CallErro
         return CallError(
             error.code, function.name, row, error.message, hint=error.hint, notes=notes
         )
+    no_memory = isinstance(error, MemoryError)
     return CallError(
-        "R710",
+        "R731" if no_memory else "R710",
         function.name,
         row,
         f"raised {traces.told(error)}",
+        hint="raise the memory budget (--memory), or lower split_size" if no_memory else None,
         notes=traces.frames(error),
-        fatal=not isinstance(error, Exception) or isinstance(error, MemoryError),
+        fatal=not isinstance(error, Exception) or no_memory,
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet, finalize
@@ -46,6 +48,10 @@ READERS = {
 """How a profile calls those readers of formats that hand over every row."""
 
 
+OUT_OF_MEMORY = "Out of Memory"
+"""The kind of the error when what a statement holds is more than it may."""
+
+
 class EngineError(RunError):
     """DuckDB refused or failed; the parts are DuckDB's own.
 
@@ -70,6 +76,14 @@ class EngineError(RunError):
         self.position = position
         self.sql = ""
         self.cause: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Threads of a statement and bytes of all together, while somebody wants them."""
+
+    threads: int | None
+    memory: int | None
 
 
 class Engine:
@@ -102,6 +116,8 @@ class Engine:
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._sql = ""
         self._mode = ConversionMode()
+        self._limits: list[Limits] = []
+        self._limiting = threading.Lock()
 
     def cursor(self) -> Engine:
         """Another connection to the same database; registered objects are not shared."""
@@ -202,14 +218,33 @@ class Engine:
         }
 
     @contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        """While it lasts, statements of this database have so many threads each."""
-        self.rows(f"SET threads = {count}")
+    def limited(self, threads: int | None = None, memory: int | None = None) -> Iterator[None]:
+        """While it lasts, statements of this database have so many threads each, and all together
+        so many bytes. From any thread; what was asked for last holds.
+        """
+        if threads is None and memory is None:
+            yield
+            return
+        root, limits = self._root, Limits(threads, memory)
+        root._limit(limits, add=True)  # noqa: SLF001 - of the same class
         try:
             yield
         finally:
-            if self._connection is not None:
-                self.rows(f"SET threads = {self._threads}")
+            if root._connection is not None:  # noqa: SLF001
+                root._limit(limits, add=False)  # noqa: SLF001
+
+    def _limit(self, limits: Limits, *, add: bool) -> None:
+        with self._limiting, self.cursor() as cursor:
+            if add:
+                self._limits.append(limits)
+            else:
+                at = next(i for i, each in enumerate(self._limits) if each is limits)
+                del self._limits[at]
+            said = [limits.threads for limits in self._limits if limits.threads is not None]
+            cursor.rows(f"SET threads = {(said or [self._threads])[-1]}")
+            said = [limits.memory for limits in self._limits if limits.memory is not None]
+            with suppress(EngineError):  # more is held at the moment, by who cannot let it go
+                cursor.rows(f"SET memory_limit = '{(said or [self._memory])[-1]}B'")
 
     def profile(self) -> None:
         """Counts what statements of this connection do from now on; see `profiled`."""
@@ -366,19 +401,27 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 
 def remove_stale_folders(root: str) -> None:
     """Removes this user's folders, and temporary files, of processes that were killed."""
+    for path in stale_folders(root):
+        if os.path.isdir(path):
+            remove_folder(path)
+        else:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def stale_folders(root: str) -> Iterator[str]:
+    """Folders and files of this user's killed processes; none where that cannot be told."""
     if not os.path.isdir("/proc/self"):
         return
-    for name in os.listdir(root):
-        words = name.split("-")
-        path = os.path.join(root, name)
-        if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
-            continue
-        with suppress(OSError):
-            if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                if os.path.isdir(path):
-                    remove_folder(path)
-                else:
-                    os.unlink(path)
+    with suppress(OSError):
+        for name in sorted(os.listdir(root)):
+            words = name.split("-")
+            path = os.path.join(root, name)
+            if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
+                continue
+            with suppress(OSError):
+                if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
+                    yield path
 
 
 def removed_with(owner: object, path: str) -> Callable[[], object]:
@@ -463,7 +506,7 @@ def _translate(error: Exception) -> RunError:
         subtype=str(facts.get("error_subtype", "")),
         position=int(position) if position is not None else None,
         candidates=tuple(candidates),
-        hint=_MEMORY_HINT if kind == "Out of Memory" else _ROOM_HINT if _SPILL in message else None,
+        hint=_MEMORY_HINT if kind == OUT_OF_MEMORY else _ROOM_HINT if _SPILL in message else None,
     )
 
 

@@ -26,13 +26,18 @@ class Job:
     """`function(engine, argument)` to be called by a worker; `place` says on what, for people.
 
     The function may be called again where an earlier call was lost with its worker: what it leaves
-    behind must not be in the way of that.
+    behind must not be in the way of that. No more than `most` jobs of a `group` are done at a time,
+    and while they are the processes may use `budget` bytes of memory together, where that is more
+    or less than the settings say.
     """
 
     id: int
     function: Callable[[Engine, Any], Any]
     argument: Any
     place: str
+    group: int = 0
+    most: int | None = None
+    budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

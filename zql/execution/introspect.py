@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -110,7 +110,10 @@ def sent(function: Any, name: str | None = None) -> PythonFunction:
             code="P441",
             hint="define it in a file, and IMPORT PYTHON that file",
         ) from None
-    digest = hashlib.sha256(_source(function) or blob).hexdigest()[:32]
+    found = hashlib.sha256(_source(function) or blob)
+    for digest in _digests_of_modules(function):
+        found.update(digest.encode())
+    digest = found.hexdigest()[:32]
     return PythonFunction(shown, shown, blob=blob, digest=digest)
 
 
@@ -143,15 +146,35 @@ def _source(function: Any) -> bytes | None:
     return f"{text}{values!r}".encode() if all(map(_is_plain, values)) else None
 
 
-def _globals_of(function: Callable[..., Any]) -> list[Any]:
-    """The global variables that a function names, or one inside it, but modules."""
-    around, codes = function.__globals__, [function.__code__]
-    names: set[str] = set()
+def _digests_of_modules(function: Any) -> list[str]:
+    """Hashes of the user's modules to which a function, or a method of a class, refers."""
+    methods = vars(function).values() if inspect.isclass(function) else (function,)
+    modules: set[str] = set()
+    for method in filter(inspect.isfunction, methods):
+        for name in _names_in(method):
+            value = method.__globals__.get(name)
+            module = value if inspect.ismodule(value) else inspect.getmodule(value)
+            file = getattr(module, "__file__", None) or ""
+            # What the main program defines is a part of the pickle.
+            if file.endswith(".py") and module is not sys.modules.get("__main__"):
+                modules.add(file)
+    return [loader.digest(file) for file in sorted(modules) if loader.is_users(file)]
+
+
+def _names_in(function: Callable[..., Any]) -> set[str]:
+    """The names that a function, or one inside it, looks up."""
+    codes, names = [function.__code__], set[str]()
     while codes:
         code = codes.pop()
         names.update(code.co_names)
         codes += [part for part in code.co_consts if inspect.iscode(part)]
-    found = [(name, around[name]) for name in sorted(names & around.keys())]
+    return names
+
+
+def _globals_of(function: Callable[..., Any]) -> list[Any]:
+    """The global variables that a function names, or one inside it, but modules."""
+    around = function.__globals__
+    found = [(name, around[name]) for name in sorted(_names_in(function) & around.keys())]
     return [(name, value) for name, value in found if not inspect.ismodule(value)]
 
 
@@ -179,8 +202,8 @@ def _check_file(target: str, path: str) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
-    with loader.no_bytecode(), aside(name):
-        return importlib.import_module(name)
+    with aside(name):
+        return loader.import_named(name)
 
 
 def _imported(target: str, load: Callable[[], ModuleType]) -> ModuleType:

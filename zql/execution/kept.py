@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 
 @node
 class KeptFile:
-    """A finished Arrow file of a stage's result; the files of a stage are in the rows' order."""
+    """A finished file: an Arrow file of a stage's result (those of a stage are in the rows' order),
+    or an output that has no name yet. `checksum` is that of its bytes, where somebody needs it.
+    """
 
     path: str
     rows: int
     bytes: int
+    checksum: str = ""
 
 
 @node
@@ -32,6 +36,27 @@ class Part:
     file: KeptFile
     start: int
     stop: int
+
+
+def brought(file: KeptFile, folder: str) -> KeptFile:
+    """A file in a folder: a link to it there, or a copy, when it is elsewhere."""
+    if not file.path or os.path.dirname(file.path) == folder:
+        return file
+    path = os.path.join(folder, os.path.basename(file.path))
+    link(file.path, path)
+    return replace(file, path=path)
+
+
+def link(path: str, to: str) -> None:
+    """Makes a file appear at a second place; by a copy where that is another file system."""
+    try:
+        os.link(path, to)
+    except FileExistsError:
+        pass
+    except OSError:
+        import shutil
+
+        shutil.copyfile(path, to)
 
 
 class KeptWriter:
@@ -78,6 +103,11 @@ def unkept(path: str, error: OSError) -> StorageError:
     )
 
 
+def new_path(folder: str, number: int) -> str:
+    """A name for a file of a task that no other try of it has."""
+    return os.path.join(folder, f"{number:06d}-{os.urandom(6).hex()}.arrow")
+
+
 def write_all(
     batches: Iterable[pa.RecordBatch], folder: str, batch_rows: int, file_bytes: int
 ) -> list[KeptFile]:
@@ -108,21 +138,23 @@ def write_groups(
     folder: str,
     starts: str,
     batch_rows: int,
-    file_bytes: int,
+    file_bytes: Callable[[int], int],
 ) -> list[KeptFile]:
-    """Writes batches into files of about `file_bytes`, or more where a group is bigger.
+    """Writes batches into files, and ends one at a group's end when it has enough bytes.
 
+    How many these are `file_bytes` says, from the bytes in all files before it.
     A file begins where the column `starts` is 1. Without one all rows go into one file, which is
     there even when there are no rows.
     """
     files: list[KeptFile] = []
     writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
-    written = 0
+    written, before = 0, 0
     for batch in rechunked(batches, batch_rows):
-        for piece, begins in _at_groups(batch, starts, written, file_bytes):
+        for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
             if writer is not None and begins:
                 files.append(writer.close())
                 writer = None
+                before += written
             if writer is None:
                 writer, written = KeptWriter(_path(folder, len(files)), schema), 0
             writer.write(piece)
@@ -190,7 +222,7 @@ def table(files: Sequence[KeptFile]) -> pa.Table | None:
     """All rows of a stage, in order, without copying them; None when there is no file."""
     import pyarrow as pa
 
-    tables = [_mapped(file) for file in files if file.rows]
+    tables = [mapped(file) for file in files if file.rows]
     return pa.concat_tables(tables) if tables else None
 
 
@@ -213,7 +245,7 @@ def bounds(rows: pa.Table | None, count: int, shard: str | None) -> list[int]:
 
 def part_table(part: Part) -> pa.Table:
     """The rows of a part, without copying them."""
-    return _mapped(part.file).slice(part.start, part.stop - part.start)
+    return mapped(part.file).slice(part.start, part.stop - part.start)
 
 
 def part_reader(part: Part) -> pa.RecordBatchReader:
@@ -246,7 +278,8 @@ def _part_batches(part: Part) -> Iterator[pa.RecordBatch]:
             begin = end
 
 
-def _mapped(file: KeptFile) -> pa.Table:
+def mapped(file: KeptFile) -> pa.Table:
+    """The rows of a file, which stay in it until they are looked at."""
     import pyarrow as pa
 
     return pa.ipc.open_file(pa.memory_map(file.path)).read_all()

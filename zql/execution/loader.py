@@ -8,8 +8,9 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,8 @@ _SOURCE_PREFIX = "_zql_source_"
 _loaded: dict[tuple[Any, ...], Any] = {}
 _adapted: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _folders: list[str] = []
+_imported_here: dict[str, tuple[str, tuple[int, int]]] = {}
+"""Files and versions of the user's modules that user code has imported, by their names."""
 
 
 def load(function: PythonFunction) -> Callable[..., Any]:
@@ -72,28 +75,28 @@ def _load(function: PythonFunction) -> Any:
         return getattr(module, function.qualname)
     if function.path:
         return getattr(import_file(function.path), function.qualname)
-    with no_bytecode():
-        module = importlib.import_module(function.module)
+    module = import_named(function.module)
     return attrgetter(function.qualname)(module)
 
 
 def import_file(path: str) -> ModuleType:
     """A user's file as a module under a private name, so that it hides no other module.
 
-    Its folder is searched last for what it imports. A file that changed is imported anew.
+    Its folder is searched last for what it imports. A file that changed is imported anew, and so is
+    one that imports a changed one.
     """
     path = os.path.abspath(path)
+    search(os.path.dirname(path))
     with open(path, "rb") as file:
         source = file.read()
-    name = f"{_PREFIX}{_hash(path.encode())[:12]}_{_hash(source)[:12]}"
+    name = f"{_PREFIX}{_hash(path.encode())[:12]}_{digest(path)[:12]}"
     if name in sys.modules:
         return sys.modules[name]
-    search(os.path.dirname(path))
     module = ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module  # before it runs: its dataclasses look themselves up there
     try:
-        with no_bytecode(), aside(os.path.basename(path)):
+        with no_bytecode(), aside(os.path.basename(path)), _fresh():
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(name, None)
@@ -116,12 +119,47 @@ def import_source(source: str, name: str, line: int) -> ModuleType:
     module.__dict__[SOURCE] = text
     sys.modules[hidden] = module
     try:
-        with no_bytecode():
+        with no_bytecode(), _fresh():
             exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except BaseException:
         sys.modules.pop(hidden, None)
         raise
     return module
+
+
+def import_named(name: str) -> ModuleType:
+    """A module by its name, anew when its file has changed. Raises what importing it raises."""
+    with no_bytecode(), _fresh():
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _fresh() -> Iterator[None]:
+    """Imports meanwhile find modules as their files are now.
+
+    Python itself keeps a module for as long as the process lives. That goes for modules that were
+    first imported here: others are the program's own affair.
+    """
+    for name, (path, version) in list(_imported_here.items()):
+        if _version(path) != version:
+            sys.modules.pop(name, None)
+            del _imported_here[name]
+    before = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in sys.modules.keys() - before:
+            file = str(getattr(sys.modules[name], "__file__", None) or "")
+            if file and not is_private(name) and is_users(file):
+                _imported_here[name] = (file, _version(file))
+
+
+def _version(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
 
 
 def source_modules() -> list[ModuleType]:
@@ -153,15 +191,43 @@ def no_bytecode() -> Iterator[None]:
 
 
 def digest(path: str) -> str:
-    """A hash of a Python file and of the files in its folder that it imports, at any depth."""
-    return _digest(_with_imports(os.path.abspath(path), set()))
+    """A hash of a Python file and of the user's files that it imports, at any depth."""
+    first = os.path.abspath(path)
+    seen: set[str] = set()
+    _with_imports(first, seen, _roots(first))
+    return _digest(seen)
 
 
 def source_digest(source: str, folder: str) -> str:
     """A hash of Python text in a script, and of the files in the script's folder that it needs."""
     files: set[str] = set()
-    _add_imports(ast.parse(source), os.path.abspath(folder), files)
+    folder = os.path.abspath(folder)
+    _add_imports(ast.parse(source), folder, files, (folder, *_folders))
     return _digest(files, source.encode())
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is none of Python's own, and none that was installed."""
+    return not os.path.abspath(path).startswith(_not_users())
+
+
+@cache
+def _not_users() -> tuple[str, ...]:
+    import sysconfig
+
+    places = sysconfig.get_paths()
+    own = {places[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return tuple(place + os.sep for place in (*own, ours))
+
+
+def _roots(path: str) -> tuple[str, ...]:
+    """Folders from which a file's imports may go: its own, that of its package, the scripts'."""
+    own = os.path.dirname(path)
+    top = own
+    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+        top = os.path.dirname(top)
+    return tuple(dict.fromkeys((own, top, *_folders)))
 
 
 def _digest(files: set[str], first: bytes = b"") -> str:
@@ -172,35 +238,45 @@ def _digest(files: set[str], first: bytes = b"") -> str:
     return found.hexdigest()[:32]
 
 
-def _with_imports(path: str, seen: set[str]) -> set[str]:
+def _with_imports(path: str, seen: set[str], roots: Sequence[str]) -> None:
     if path in seen or not path.endswith(".py"):
-        return seen
+        return
     seen.add(path)
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
-        return seen
-    _add_imports(tree, os.path.dirname(path), seen)
-    return seen
+        return
+    _add_imports(tree, os.path.dirname(path), seen, roots)
 
 
-def _add_imports(tree: ast.AST, folder: str, seen: set[str]) -> None:
-    for name in _imported(tree):
-        base = os.path.join(folder, *name.split("."))
-        for candidate in (base + ".py", os.path.join(base, "__init__.py")):
-            if os.path.isfile(candidate):
-                _with_imports(candidate, seen)
+def _add_imports(tree: ast.AST, folder: str, seen: set[str], roots: Sequence[str]) -> None:
+    for level, name in _imported(tree):
+        above = os.path.join(folder, *[os.pardir] * (level - 1)) if level else folder
+        found = _modules(above, name)
+        if not level:
+            # Of several folders that have it, Python takes the first; its own may not be searched.
+            found += next(filter(None, (_modules(root, name) for root in roots)), [])
+        for path in found:
+            _with_imports(path, seen, roots)
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _modules(folder: str, name: str) -> list[str]:
+    """The files in a folder that a name may stand for."""
+    base = os.path.normpath(os.path.join(folder, *name.split(".")))
+    return [p for p in (base + ".py", os.path.join(base, "__init__.py")) if os.path.isfile(p)]
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The names of imported modules, each with the number of dots before it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            yield base
-            yield from (f"{base}.{alias.name}".strip(".") for alias in node.names)
+            parts = base.split(".") if base else []
+            yield from ((node.level, ".".join(parts[: i + 1])) for i in range(len(parts)))
+            yield from ((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
 
 
 def _hash(data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 CGROUP_ROOT = "/sys/fs/cgroup"
 _UNLIMITED = 1 << 60
@@ -89,3 +90,15 @@ def private_memory(pid: int) -> int:
         return 0
     _, resident, shared = (int(word) for word in text.split()[:3])
     return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def give_memory_back() -> None:
+    """Lets allocators return to the system what they hold in case it is needed again."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from zql.errors import InternalError, Interrupted
-from zql.execution import kept
-from zql.execution.engine import READERS, Engine, EngineError
+from zql.execution import kept, wide_sort
+from zql.execution.engine import (
+    OUT_OF_MEMORY,
+    READERS,
+    ArrowStream,
+    Engine,
+    EngineError,
+    remove_folder,
+)
 from zql.execution.kept import KeptFile
 from zql.execution.locate import scan_place
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
+from zql.execution.sizes import KEPT_FILE, group_file
 from zql.execution.sources import Input, Sources
 from zql.execution.writing import FileOutput, write_file
 from zql.expr.expression import Column, Expr
-from zql.logical.plan import Limit, LogicalPlan, Scan
+from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
 from zql.storage.format import Split
 from zql.tree import Node, walk
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
-_GROUP_PARTS = 4
-"""Groups are cut finer than files are: what is done with a row costs more there."""
+_ORDER_ROWS = 1 << 16
 
 
 class NativeStage:
@@ -51,12 +62,18 @@ class NativeStage:
         self._results = results
         self._objects = objects
         self._plan = plan_of(stage)
+        self._asked = stage.resources
         self._stack = ExitStack()
         self._running: set[Engine] = set()
         self._counting = threading.Lock()
         self._selected: Mapping[Node, str] = {}
 
     def __enter__(self) -> NativeStage:
+        asked = self._asked
+        if asked is not None:
+            threads = asked.threads or asked.cpu
+            memory = None if asked.budget is None else self._settings.native_memory()
+            self._stack.enter_context(self._engine.limited(threads, memory))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,12 +118,16 @@ class NativeStage:
             given[scan] = sources.relation(scan, input)
         return engine, sources.of(self._plan, given)
 
-    def connection(self, stack: ExitStack | None = None) -> tuple[Engine, Sources]:
+    def connection(
+        self,
+        stack: ExitStack | None = None,
+        results: Mapping[int, Sequence[KeptFile]] | None = None,
+    ) -> tuple[Engine, Sources]:
         """A connection of its own, and its relations."""
         stack = stack or self._stack
         engine = stack.enter_context(self._engine.cursor())
         options = self._settings.storage_options.reveal()
-        sources = Sources(engine, self._results, self._objects, options)
+        sources = Sources(engine, results or self._results, self._objects, options)
         return engine, stack.enter_context(sources)
 
     @property
@@ -121,21 +142,74 @@ class NativeStage:
 
     def keep(self, folder: str, starts: str | None = None) -> list[KeptFile]:
         """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart."""
+        if starts is None:
+            size = self._settings.split_size or KEPT_FILE
+            return self._sparingly(lambda: self._kept(self._plan, folder, size))
+        try:
+            with self._stream(self._plan) as (stream, _):
+                return self._groups(stream, stream.schema, folder, starts)
+        except EngineError as error:
+            found = wide_sort.sorted_rows(self._plan)
+            if error.kind != OUT_OF_MEMORY or found is None:
+                raise
+        return self._keep_wide(*found, folder, starts)
+
+    def _keep_wide(self, project: Project, sort: Sort, folder: str, starts: str) -> list[KeptFile]:
+        """Rows that DuckDB cannot sort within its memory, sorted by their keys alone."""
+        beside = [os.path.join(folder, name) for name in ("unsorted", "order")]
+        for path in beside:
+            os.mkdir(path)
+        try:
+            rows = self._sparingly(lambda: self._kept(sort.input, beside[0], KEPT_FILE))
+            results = {**self._results, wide_sort.UNSORTED: rows}
+            with self._stream(wide_sort.order_of(project, sort), results) as (stream, _):
+                schema = stream.schema
+                order = kept.write_all(stream, beside[1], _ORDER_ROWS, KEPT_FILE)
+            if not rows:
+                return self._groups((), schema, folder, starts)
+            schema = wide_sort.schema_of(project, kept.mapped(rows[0]).schema, schema)
+            batches = wide_sort.fetched(project, rows, order, self._settings.native_memory())
+            return self._groups(batches, schema, folder, starts)
+        finally:
+            for path in beside:
+                remove_folder(path)
+
+    def _sparingly(self, call: Callable[[], T]) -> T:
+        """What a call gives; where it needs too much memory, with one thread alone."""
+        try:
+            return call()
+        except EngineError as error:
+            if error.kind != OUT_OF_MEMORY:
+                raise
+        with self._engine.limited(threads=1):
+            return call()
+
+    @contextmanager
+    def _stream(
+        self, plan: LogicalPlan, results: Mapping[int, Sequence[KeptFile]] | None = None
+    ) -> Iterator[tuple[ArrowStream, Engine]]:
+        """The rows of a plan as batches for later stages; what was read is counted at the end."""
         with ExitStack() as stack:
-            engine, relations = self._relations(stack, None)
-            sql = render(self._plan, relations)
-            stack.enter_context(placing(self._plan, relations))
+            engine, sources = self.connection(stack, results)
+            relations = sources.of(plan)
+            sql = render(plan, relations)
+            stack.enter_context(placing(plan, relations))
             engine.profile()
             rows = self._settings.batch_rows
-            stream = stack.enter_context(engine.batches(sql, rows, lossless=True))
-            size = self._settings.split_size
-            if starts is None:
-                files = kept.write_all(iter(stream), folder, rows, size)
-            else:
-                size = max(1, size // _GROUP_PARTS)
-                files = kept.write_groups(stream, stream.schema, folder, starts, rows, size)
-            self._add(self._count(engine, None))
-            return files
+            yield stack.enter_context(engine.batches(sql, rows, lossless=True)), engine
+            if results is None:
+                self._add(self._count(engine, None))
+
+    def _kept(self, plan: LogicalPlan, folder: str, size: int) -> list[KeptFile]:
+        with self._stream(plan) as (stream, _):
+            return kept.write_all(stream, folder, self._settings.batch_rows, size)
+
+    def _groups(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: str, starts: str
+    ) -> list[KeptFile]:
+        size = partial(group_file, split_size=self._settings.split_size)
+        rows = self._settings.batch_rows
+        return kept.write_groups(batches, schema, folder, starts, rows, size)
 
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""
@@ -162,12 +236,24 @@ class NativeStage:
             self._add(self._count(engine, input))
             return file
 
-    def write_parts(self, outputs: Sequence[tuple[FileOutput, int, Input]]) -> list[KeptFile]:
-        """One file for each part of the scan, several at a time."""
-        calls = [partial(self.write, *arguments) for arguments in outputs]
+    def write_parts(
+        self,
+        outputs: Sequence[tuple[FileOutput, int, Input]],
+        note: Callable[[int, KeptFile], None] = lambda *_: None,
+    ) -> list[KeptFile]:
+        """One file for each part of the scan, several at a time; each is noted when it is done."""
+        noting = threading.Lock()
+
+        def write(place: int) -> KeptFile:
+            file = self.write(*outputs[place])
+            with noting:
+                note(place, file)
+            return file
+
+        calls = [partial(write, place) for place in range(len(outputs))]
         threads = self._settings.thread_count()
         # Statements that run side by side are faster when none has helpers of its own.
-        with self._engine.threads(1 if len(calls) >= threads else threads):
+        with self._engine.limited(1 if len(calls) >= threads else threads):
             return concurrently(calls, threads, self.interrupt)
 
     def write_cuts(
@@ -175,11 +261,15 @@ class NativeStage:
         outputs: Sequence[FileOutput],
         files: Sequence[KeptFile],
         shard: Column | None = None,
+        bounds: Sequence[int] | None = None,
     ) -> list[KeptFile]:
-        """Kept rows in files by their `shard`, or of equal numbers of rows; several at a time."""
+        """Kept rows in files, several at a time: by their `shard`, by `bounds`, or of equal numbers
+        of rows.
+        """
         whole = kept.table(files)
         count = len(outputs)
-        bounds = kept.bounds(whole, count, None if shard is None else shard.name)
+        if bounds is None:
+            bounds = kept.bounds(whole, count, None if shard is None else shard.name)
         columns = tuple(c for c in self.columns if c != shard)
 
         def write(number: int) -> KeptFile:

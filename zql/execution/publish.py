@@ -1,53 +1,76 @@
 """Outputs of one WRITE: what is there before, and how the new files appear, all or none.
 
-Files are written under hidden names in the folder where they belong, and get their names only when
-all of them are done.
+Files are written into a hidden folder beside where they belong, and get their names only when
+all of them are done. Beside shards a manifest says what they are and what made them; `_SUCCESS`
+comes last, and is there only while all of them are.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from zql.errors import StorageError
 from zql.execution import sink
+from zql.execution.fingerprint import absolute
+from zql.execution.history import written_by
 from zql.execution.kept import KeptFile
 from zql.execution.sink import Target
+from zql.execution.work import Work
 from zql.failpoints import hit
 from zql.schema import DataType
 from zql.storage import files
-from zql.storage.format import WrittenFile
-from zql.storage.leftovers import hidden_prefix, remove_stale
-from zql.storage.manifest import MANIFEST, read_manifest
+from zql.storage.format import Split, WrittenFile
+from zql.storage.manifest import MANIFEST, SUCCESS, read_manifest
 
 Columns = Sequence[tuple[str, DataType]]
+Facts = Mapping[str, Any]
 
 
 class Publisher:
-    """Prepares a target, publishes its files, and cleans up; one for each WRITE."""
+    """Prepares a target and publishes its files; one for each WRITE."""
 
     def __init__(
-        self, target: Target, fingerprint: str, staging: str, storage_options: Mapping[str, Any]
+        self,
+        target: Target,
+        made_of: Facts,
+        work: Work,
+        noted: Sequence[Facts],
+        storage_options: Mapping[str, Any],
     ) -> None:
-        """`fingerprint` stands for plan and input; remote files wait in the folder `staging`."""
+        """`made_of` says what the outputs depend on, its `plan` stands for all of it.
+
+        `noted` is what dead runs to the target have noted in their journals.
+        """
         self.target = target
-        self.prefix = f"{hidden_prefix()}{os.urandom(6).hex()}-"
-        self._fingerprint = fingerprint
-        self._staging = staging
+        self.sources: dict[str, Split] = {}
+        """The parts of input files of which shards are made, by the shards' paths."""
+        self._made_of = made_of
+        self.plan = str(made_of["plan"])
+        """A hash of all that the outputs depend on."""
+        self._work = work
+        self._noted = noted
         self._storage_options = storage_options
         self._existing: dict[str, int] = {}
-        self._made: list[str] = []
         self._folders: set[str] = set()
+
+    @property
+    def _resuming(self) -> bool:
+        """Whether files that this very plan has made stay."""
+        return self.target.mode == "skip" or self._work.settings.resume
 
     @property
     def first_shard(self) -> int:
         """The number of the first new shard: behind those that are there, when appending."""
-        if self.target.mode != "append" or not self._existing:
+        return self._next_shard(self._existing)
+
+    def _next_shard(self, existing: Mapping[str, int]) -> int:
+        if self.target.mode != "append" or not existing:
             return 0
-        return max(self._existing.values()) + 1
+        return max(existing.values()) + 1
 
     def check(self) -> None:
         """Looks at what is there. Raises `StorageError` when the mode forbids to go on."""
@@ -67,47 +90,54 @@ class Publisher:
             )
         self._existing = sink.existing(target, self._storage_options)
         there = [*self._existing, *sink.others(target, self._storage_options)]
-        if target.mode == "error" and there:
-            more = f", and {len(there) - 1} more" if there[1:] else ""
-            raise StorageError(
-                f"{files.shown(there[0])} exists{more}",
-                code="R752",
-                hint="write elsewhere, or OPTIONS (mode = 'overwrite'), 'append' or 'skip'",
-            )
+        if target.mode == "error" and there and not self._is_mine(there):
+            raise _exists(there)
+
+    def listed_shards(self) -> int | None:
+        """How many shards this very plan has made before, with mode skip or resuming, if any."""
+        if not self._resuming:
+            return None
+        if self.target.mode == "append":
+            entry = self._manifest()["targets"].get(self._entry, {})
+            return len(entry.get("appended", {}).get(self.plan, [])) or None
+        return len(self._mine()) or None
 
     def kept(self, shards: int) -> dict[int, WrittenFile]:
-        """With mode skip, the shards that are there and were made by this very plan.
+        """The shards that are there and were made by this very plan, with mode skip or resuming.
 
-        Raises `StorageError` when there are files that anything else made.
+        With mode skip it raises `StorageError` when there are files that anything else made.
         """
-        if self.target.mode != "skip":
+        if not self._resuming:
             return {}
-        entry = self._manifest()["targets"].get(self._entry, {})
-        listed = entry.get("files", {}) if entry.get("plan") == self._fingerprint else {}
+        if self.target.mode == "append":
+            return self._appended(shards)
+        mine = self._mine()
         wanted = {self.target.path(number, shards): number for number in range(shards)}
         found = {}
         for path in self._existing:
-            facts = listed.get(self._relative(path))
-            if facts is None or path not in wanted or self._size(path) != facts["bytes"]:
+            facts = mine.get(path)
+            if facts is not None and path in wanted and self._size(path) == facts["bytes"]:
+                found[wanted[path]] = _written(path, facts)
+            elif self.target.mode == "skip":
                 raise StorageError(
                     f"{files.shown(path)} exists, and it is not what this plan makes of this input",
                     code="R753",
                     hint="the script, a function or an input has changed since: "
                     "OPTIONS (mode = 'overwrite') makes all files anew",
                 )
-            found[wanted[path]] = WrittenFile(path, facts["rows"], facts["bytes"])
+            elif self.target.mode == "error":
+                raise _exists([path])
         return found
 
     def folder_for(self, path: str) -> str:
         """The folder in which the file for a path is written first; made if need be."""
         if self.target.remote:
-            return self._staging
+            return self._work.kept("out")
         folder = os.path.dirname(path)
         if folder not in self._folders:
             self._folders.add(folder)
-            self._make(folder)
-            remove_stale(folder)
-        return folder
+            self._work.make(folder)
+        return self._work.beside(self.target.root)
 
     def publish(
         self,
@@ -116,38 +146,83 @@ class Publisher:
         columns: Columns,
     ) -> list[WrittenFile]:
         """Gives files their names, in order, and removes those that they replace."""
-        done = list(kept)
-        self._write_manifest(done, columns, finished=False)
-        files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
-        hit("files_named")
-        done += [WrittenFile(path, file.rows, file.bytes) for path, file in outputs]
-        if self.target.mode == "overwrite":
-            for path in self._existing.keys() - {file.path for file in done}:
-                files.remove(path, self._storage_options)
-        self._write_manifest(done, columns, finished=True)
-        self._made = []
+        with self._locked():
+            outputs = self._still_free(outputs)
+            done = [*kept, *(_finished(path, file) for path, file in outputs)]
+            self._note(outputs)
+            self._write_manifest(list(kept), columns, finished=False)
+            files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
+            hit("files_named")
+            if self.target.mode == "overwrite":
+                for path in self._existing.keys() - {file.path for file in done}:
+                    files.remove(path, self._storage_options)
+            self._write_manifest(done, columns, finished=True)
         return done
 
-    def clean(self) -> None:
-        """Removes what was not published: temporary files, and folders made for them."""
-        for folder in self._folders:
-            with suppress(OSError):
-                for name in os.listdir(folder or "."):
-                    if name.startswith(self.prefix):
-                        files.discard(os.path.join(folder, name))
-        for folder in self._made:
-            with suppress(OSError):
-                os.rmdir(folder)
-
-    def _make(self, folder: str) -> None:
-        above = folder
-        while above and not os.path.isdir(above):
-            self._made.append(above)
-            above = os.path.dirname(above)
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """While it lasts no other run on this machine gives names to files in the same folder."""
+        if self.target.remote:
+            yield
+            return
+        descriptor = os.open(self.target.root or ".", os.O_RDONLY)
         try:
-            os.makedirs(folder or ".", exist_ok=True)
-        except OSError as error:
-            raise files.unwritable(folder, error) from None
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            pass  # there are no locks here
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _still_free(self, outputs: Sequence[tuple[str, KeptFile]]) -> list[tuple[str, KeptFile]]:
+        """The outputs under names that no other run has taken meanwhile."""
+        before, self._existing = self._existing, sink.existing(self.target, self._storage_options)
+        new = [path for path in self._existing if path not in before]
+        if new and self.target.mode == "error" and outputs:
+            raise _exists(new)
+        behind = self._next_shard(self._existing) - self._next_shard(before)
+        if not behind:
+            return list(outputs)
+        numbers = ((self.target.shard_of(path) or 0, path, file) for path, file in outputs)
+        return [(self.target.path(number + behind, 0), file) for number, _, file in numbers]
+
+    # ---- what is there already ------------------------------------------------------------------
+
+    def _is_mine(self, there: Sequence[str]) -> bool:
+        """Whether this may be what this very plan has written before."""
+        return self._resuming and self._mine().keys() >= set(there)
+
+    def _mine(self) -> dict[str, Facts]:
+        """Files that this very plan has written, or was about to, by their paths."""
+        found: dict[str, Facts] = {}
+        for record in self._noted:
+            if record.get("plan") == self.plan:
+                found |= {self.target.root + name: f for name, f in record["publishing"].items()}
+        entry = self._manifest()["targets"].get(self._entry, {})
+        if not self.target.sharded:
+            found |= written_by(self.plan, self.target.pattern, self._storage_options)
+        if entry.get("plan") == self.plan:
+            found |= {self.target.root + name: f for name, f in entry.get("files", {}).items()}
+        return found
+
+    def _appended(self, shards: int) -> dict[int, WrittenFile]:
+        """All of the shards, when this very plan has added them before."""
+        entry = self._manifest()["targets"].get(self._entry, {})
+        names = entry.get("appended", {}).get(self.plan, [])
+        found = {self.target.root + name: entry["files"].get(name) for name in names}
+        there = {p: f for p, f in found.items() if f and self._size(p) == f["bytes"]}
+        if len(there) != shards:
+            return {}
+        return {number: _written(path, there[path]) for number, path in enumerate(there)}
+
+    def _note(self, outputs: Sequence[tuple[str, KeptFile]]) -> None:
+        """Notes which names are about to be given: a run that is killed meanwhile goes on there."""
+        if outputs:
+            listed = self._listed([_finished(path, file) for path, file in outputs])
+            self._work.journal().add({"plan": self.plan, "publishing": listed})
 
     # ---- the manifest --------------------------------------------------------------------------
 
@@ -172,15 +247,35 @@ class Publisher:
             if finished and (self._existing or not any(f.rows for f in done)):
                 self._say_columns(done, columns)
             return
+        if not finished:
+            self._unfinish()
         manifest = self._manifest()
-        listed = self._listed(done)
-        plan = self._fingerprint
+        entry = {**self._made_of, "finished": finished, "files": self._listed(done)}
         if self.target.mode == "append":
-            before = manifest["targets"].get(self._entry, {})
-            listed, plan = {**before.get("files", {}), **listed}, ""
-        entry = {"plan": plan, "finished": finished, "files": listed, "columns": list(columns)}
-        manifest["targets"][self._entry] = entry
+            entry = self._added(manifest["targets"].get(self._entry, {}), entry, finished)
+        manifest["targets"][self._entry] = {**entry, "columns": list(columns)}
         self._store(manifest)
+        if finished and self.target.sharded:
+            self._succeed(manifest)
+
+    def _added(self, before: Facts, entry: Facts, finished: bool) -> dict[str, Any]:
+        """The entry of shards that several plans have made one after the other."""
+        found = {**entry, "plan": "", "files": {**before.get("files", {}), **entry["files"]}}
+        appended = dict(before.get("appended", {}))
+        if finished and entry["files"]:
+            appended[self.plan] = list(entry["files"])
+        return {**found, "appended": appended}
+
+    def _unfinish(self) -> None:
+        """From here on the files are on their way to be others."""
+        if self.target.sharded:
+            files.remove(self.target.root + SUCCESS, self._storage_options)
+
+    def _succeed(self, manifest: Facts) -> None:
+        """The last step: every set of files in the folder is whole."""
+        if all(entry.get("finished") for entry in manifest["targets"].values()):
+            hit("before_success")
+            files.write_whole(self.target.root + SUCCESS, b"", self._storage_options)
 
     def _say_columns(self, done: Sequence[WrittenFile], columns: Columns) -> None:
         """Of one file: an entry while it has no rows, none while it has."""
@@ -193,8 +288,19 @@ class Publisher:
         elif before is not None:
             self._store(manifest)
 
-    def _listed(self, done: Sequence[WrittenFile]) -> dict[str, dict[str, int]]:
-        return {self._relative(f.path): {"rows": f.rows, "bytes": f.bytes} for f in done}
+    def _listed(self, done: Sequence[WrittenFile]) -> dict[str, dict[str, Any]]:
+        return {self._relative(file.path): self._facts(file) for file in done}
+
+    def _facts(self, file: WrittenFile) -> dict[str, Any]:
+        facts: dict[str, Any] = {"rows": file.rows, "bytes": file.bytes}
+        if file.checksum:
+            facts["crc32"] = file.checksum
+        split = self.sources.get(file.path)
+        if split is not None:
+            facts["input"] = files.shown(absolute(split.file.path))
+            if split.start is not None:
+                facts["range"] = [split.start, split.stop]
+        return facts
 
     def _store(self, manifest: dict[str, Any]) -> None:
         path = self.target.root + MANIFEST
@@ -207,3 +313,20 @@ class Publisher:
     def _size(self, path: str) -> int:
         found = files.stat_file(path, self._storage_options)
         return found.size if found is not None else -1
+
+
+def _finished(path: str, file: KeptFile) -> WrittenFile:
+    return WrittenFile(path, file.rows, file.bytes, file.checksum)
+
+
+def _written(path: str, facts: Facts) -> WrittenFile:
+    return WrittenFile(path, facts["rows"], facts["bytes"], facts.get("crc32", ""))
+
+
+def _exists(there: Sequence[str]) -> StorageError:
+    more = f", and {len(there) - 1} more" if there[1:] else ""
+    return StorageError(
+        f"{files.shown(there[0])} exists{more}",
+        code="R752",
+        hint="write elsewhere, or OPTIONS (mode = 'overwrite'), 'append' or 'skip'",
+    )

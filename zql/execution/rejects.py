@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zql.errors import UdfError
 from zql.execution.binding import CallError
+from zql.execution.checksums import summed
 from zql.execution.kept import KeptFile, KeptWriter
 from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy
@@ -110,7 +111,7 @@ class Rejections:
     def finished(self) -> tuple[Rejected, ...]:
         """What was let go, with the files of the rows."""
         return tuple(
-            replace(found, file=self._file(number)) if number in self._writers else found
+            replace(found, file=summed(self._file(number))) if number in self._writers else found
             for number, found in self._found.items()
         )
 

@@ -31,7 +31,8 @@ class StageReport:
     """One stage. `kind` is `native` (one DuckDB) or `tasks`; figures of steps are sums.
 
     `bytes_read` are those of its input, `bytes_written` those of the file or of the rows that it
-    left; a task that spills does so in its first statement. `retries` are tasks begun again.
+    left; a task that spills does so in its first statement. `retries` are tasks begun again, and
+    `reused` those that an earlier run had finished: their figures are those of that run.
     `operators` are DuckDB's own, and are only there when the run was to be measured.
     """
 
@@ -46,6 +47,7 @@ class StageReport:
     bytes_written: int = 0
     bytes_spilled: int = 0
     retries: int = 0
+    reused: int = 0
     operators: tuple[OperatorCount, ...] = ()
 
 
@@ -56,7 +58,8 @@ class RunReport:
     `counters`: `records_in` (rows that the readers of files handed over), `records_out` (rows of
     the result), `records_written` and `bytes_written` (rows and bytes of the outputs made by this
     run), `records_kept` (rows of outputs that were there already, with mode skip), `tasks`,
-    `retries` (tasks begun again after a worker died), `python_calls`, and where a script has ON
+    `tasks_reused` (those among them that an earlier run had finished), `retries` (tasks begun again
+    after a worker died), `python_calls`, and where a script has ON
     ERROR `rows_rejected` (`StepCount.rejected` has them by operator). Then there are those that
     functions keep by their `ctx`, of which `tallies` know how they add up with those of other runs.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,9 +14,12 @@ from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
 from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
+from zql.execution.kept import brought
+from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.failpoints import hit
 from zql.physical.plan import (
@@ -30,8 +34,11 @@ from zql.physical.plan import (
 )
 
 if TYPE_CHECKING:
+    from zql.execution.history import RunNotes
     from zql.execution.kept import KeptFile
+    from zql.execution.mixing import Mixer
     from zql.execution.report import RunReport, StageReport
+    from zql.execution.reuse import Reuse
     from zql.execution.shared import SharedObjects
     from zql.execution.sources import Input
     from zql.execution.stored import StoredTables
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from zql.execution.writing import FileOutput, KeptOutput
     from zql.expr.expression import SharedObject
     from zql.expr.functions import ErrorPolicy
+    from zql.logical.plan import Scan
     from zql.storage.format import WrittenFile
 
 
@@ -70,9 +78,18 @@ class Host(Protocol):
 
     def take_retries(self) -> int: ...
 
-    def pool(self) -> Executor: ...
+    def pool(self, workers: int | None = None) -> Executor: ...
 
     def folder(self) -> str: ...
+
+    @property
+    def notes(self) -> RunNotes | None: ...
+
+
+def most_workers(plan: PhysicalPlan, settings: Settings) -> int:
+    """The workers of the stage with Python that asks for most of them."""
+    asked = [stage.resources for stage in plan.stages if is_python(stage)]
+    return max(settings.for_stage(each, python=True).worker_count() for each in asked)
 
 
 class Run:
@@ -92,7 +109,18 @@ class Run:
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
+        self.reuse: Reuse | None = None
+        if plan.writes:
+            from zql.execution.reuse import reuse_of
+
+            tables = host.tables.tables
+            self.reuse = reuse_of(plan, host.settings, host.engine.version(), tables)
         self._stack = ExitStack()
+        self._lock = threading.RLock()
+        """Held where stages that run side by side change what is common to them."""
+        self._looking = threading.RLock()
+        self._own = threading.local()
+        self._mixer: Mixer | None = None
         self._folder: str | None = None
 
     def __enter__(self) -> Run:
@@ -107,6 +135,13 @@ class Run:
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
+        reuse, self.reuse = self.reuse, None
+        if reuse is not None:
+            makes_tables = any(isinstance(stage.sink, StoreTable) for stage in self.plan.stages)
+            if makes_tables and reuse.work.published:
+                self.host.tables.take(reuse.work)
+            else:
+                reuse.work.close()
 
     def stream(self) -> RowStream:
         """The rows of a plan that ends in `Collect`; all stages but the last are done now."""
@@ -143,13 +178,55 @@ class Run:
 
         return RowStream(engine, select, columns, stack, told)
 
+    def do_all(self, do: Callable[[Stage], None]) -> None:
+        """Does all stages, those that read nothing of each other side by side, if that is worth it.
+
+        Raises the error of the first that fails, and `Interrupted`.
+        """
+        from zql.execution import schedule
+
+        if not self.plan.writes or not schedule.is_worth_threads(self.plan):
+            for stage in self.plan.stages:
+                do(stage)
+            return
+        from zql.execution.mixing import Mixer
+
+        self._mixer = Mixer(self.host.pool(most_workers(self.plan, self.host.settings)))
+
+        def begin(stage: Stage) -> Callable[[], None]:
+            engine = self.host.engine.cursor()
+
+            def work() -> None:
+                self._own.engine = engine
+                with engine:
+                    do(stage)
+
+            return work
+
+        schedule.Schedule(self.plan, begin, self._stop).run()
+
+    def _stop(self) -> None:
+        self.host.engine.interrupt()
+        if self._mixer is not None:
+            self._mixer.interrupt()
+
+    @property
+    def engine(self) -> Engine:
+        """The connection of this thread."""
+        own: Engine | None = getattr(self._own, "engine", None)
+        return self.host.engine if own is None else own
+
     # ---- stages ----------------------------------------------------------------------------------
 
     def store(self, stage: Stage, sink: StoreTable) -> None:
         """Does a stage and makes its rows a table of the session."""
-        tables = self.host.tables
-        files = self.keep(stage, tables.folder(self.host.settings))
-        tables.put(sink.table, files, columns_of(stage), sink.names)
+        if self.reuse is None:
+            raise InternalError("a plan that makes a table has no folder for its work")
+        folder = self.folder(f"table-{stage.id}")
+        files = tuple(brought(file, folder) for file in self.keep(stage, folder))
+        key = self.reuse.key_of_rows(self.results[stage.id])
+        table = StoredTable(files, columns_of(stage), sink.names, key)
+        self.host.tables.put(sink.table, table)
 
     def drop(self, stage: Stage) -> int:
         """Does a stage and leaves nothing; the number of its rows."""
@@ -166,13 +243,16 @@ class Run:
 
     def keep(self, stage: Stage, folder: str | None = None) -> tuple[KeptFile, ...]:
         """Does a stage and leaves its rows in a folder (the run's own) for later ones."""
+        from zql.execution.writing import KeptOutput
+
         folder = folder or self.folder(f"stage-{stage.id}")
         if is_python(stage):
-            from zql.execution.writing import KeptOutput
-
             inputs = self.inputs(stage)
-            done = self.tasks(stage, inputs, [KeptOutput(folder)] * len(inputs))
+            output = KeptOutput(folder, summed=self.reuse is not None)
+            done = self.tasks(stage, inputs, [output] * len(inputs))
             files = tuple(result.file for result in done if result.file is not None)
+        elif (known := self.finished_work(stage, KeptOutput(folder))) is not None:
+            files = known
         else:
             began = time.perf_counter()
             with self.native(stage) as native:
@@ -181,10 +261,30 @@ class Run:
                     files = tuple(native.keep(folder, starts))
                 except EngineError as error:
                     raise self.explained(error, stage) from None
+                if self.reuse is not None:
+                    key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
+                    files = self.reuse.add(key, files, native.records_in)
             rows = sum(file.rows for file in files)
             self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
         self.results[stage.id] = files
         return files
+
+    def finished_work(
+        self, stage: Stage, output: FileOutput | KeptOutput
+    ) -> tuple[KeptFile, ...] | None:
+        """What an earlier run has finished of a stage of SQL, in that form."""
+        from zql.execution.report import StageReport
+
+        if self.reuse is None:
+            return None
+        self.look_for_rejects(stage)
+        entry = self.reuse.find(self.reuse.key_of(stage, self.results, output), output.folder)
+        if entry is None:
+            return None
+        rows = sum(file.rows for file in entry.files)
+        told = StageReport(stage.id, "native", 1, rows, 0.0, entry.records_in, reused=1)
+        self.reports.append(told)
+        return entry.files
 
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
@@ -205,14 +305,25 @@ class Run:
         """A stage of SQL alone, ready to be run."""
         host = self.host
         self.look_for_rejects(stage)
-        return NativeStage(stage, host.engine, host.settings, self.results, host.objects)
+        settings = host.settings.for_stage(stage.resources, python=False)
+        return NativeStage(stage, self.engine, settings, self.results, host.objects)
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
         self.look_for_rejects(stage)
-        return inputs_of(stage, self.host.engine, self.host.settings, self.results)
+        return inputs_of(stage, self.engine, self.settings_of(stage), self.results)
+
+    def settings_of(self, stage: Stage) -> Settings:
+        """The settings of a stage of Python, with what it asks for. Raises `RunError`."""
+        from zql.execution.gpus import most_at_a_time
+
+        settings = self.host.settings.for_stage(stage.resources, python=True)
+        if stage.resources is None or not stage.resources.gpus:
+            return settings
+        most = most_at_a_time(stage.resources.gpus, f"stage {stage.id}")
+        return replace(settings, workers=min(most, settings.worker_count()))
 
     def look_for_rejects(self, stage: Stage) -> None:
         """Counts and keeps the rows that the readers of a stage pass over, before it is done.
@@ -220,16 +331,20 @@ class Run:
         Once for each policy. Raises `UdfError` when there are too many.
         """
         for scan in policed_scans(stage):
-            policy = scan.on_error
-            if policy is None or policy.number in self._looked:
-                continue
-            from zql.execution.read_rejects import look_for_rejects
+            if scan.on_error is not None:
+                with self._looking:
+                    self._look_at(scan, scan.on_error)
 
-            folder = self.folder("rejects") if policy.facts else ""
-            found = look_for_rejects(scan, policy, self.host.engine, self.host.settings, folder)
-            self._looked[policy.number] = found.rows
-            if found.file is not None:
-                self.results[rejects_of(policy.number)] = (found.file,)
+    def _look_at(self, scan: Scan, policy: ErrorPolicy) -> None:
+        if policy.number in self._looked:
+            return
+        from zql.execution.read_rejects import look_for_rejects
+
+        folder = self.folder("rejects") if policy.facts else ""
+        found = look_for_rejects(scan, policy, self.engine, self.host.settings, folder)
+        self._looked[policy.number] = found.rows
+        if found.file is not None:
+            self.results[rejects_of(policy.number)] = (found.file,)
 
     def tasks(
         self,
@@ -246,6 +361,7 @@ class Run:
         from zql.execution import tasks
         from zql.execution.rejects import RejectWatch
         from zql.execution.report import StageReport, summed
+        from zql.execution.reuse import Finished
         from zql.execution.shared import objects_of
         from zql.execution.tallies import added_up
         from zql.expr.expression import TaskContext
@@ -255,25 +371,32 @@ class Run:
         shared = objects_of(stage)
         watch = RejectWatch(policies_of(stage))
         rejects = self.folder("rejects") if policies_of(stage) else ""
-        specs = tasks.specs(
-            stage, inputs, outputs, self.host.settings, self.results, numbers, rejects, count
-        )
+        settings, engine = self.settings_of(stage), self.engine
+        specs = tasks.specs(stage, inputs, outputs, settings, self.results, numbers, rejects, count)
         if any(isinstance(node, TaskContext) for node in walk(stage)):
             scratch = self.folder("scratch")
             specs = [replace(spec, scratch=scratch) for spec in specs]
-        settings, engine = self.host.settings, self.host.engine
+        finished = Finished()
+        if self.reuse is not None:
+            finished = self.reuse.of_tasks(stage, specs, self.results)
         limited = has_time_limit(stage) or settings.task_timeout is not None
         small = tasks.input_bytes(stage, self.results) <= settings.inline_bytes
         if small and not self.plan.writes and not limited:
             given = self.host.shared.here(shared)
-            done = tasks.run_here(specs, InProcess(engine, settings), watch, engine, given)
+            here = InProcess(engine, settings)
+            done = tasks.run_here(specs, here, watch, engine, given, finished)
         else:
-            folders = self.host.shared_folders(shared)
+            with self._lock:
+                folders = self.host.shared_folders(shared)
             specs = [replace(spec, shared=folders) for spec in specs]
-            done = tasks.run_tasks(specs, self.host.pool(), watch, engine)
+            with self.host.engine.limited(memory=settings.beside_memory()):
+                give_memory_back()
+                executor = self.executor(stage, settings)
+                done = tasks.run_tasks(specs, executor, watch, engine, finished)
         for number, files in watch.finished([result.rejected for result in done]).items():
             self.results[rejects_of(number)] = files
-        self.tallies = added_up([self.tallies, *(result.tallies for result in done)])
+        with self._lock:
+            self.tallies = added_up([self.tallies, *(result.tallies for result in done)])
         rows = sum(result.file.rows for result in done if result.file is not None)
         self.reports.append(
             StageReport(
@@ -288,9 +411,18 @@ class Run:
                 sum(result.file.bytes for result in done if result.file is not None),
                 sum(result.bytes_spilled for result in done),
                 self.host.take_retries(),
+                sum(result.id in finished.ready for result in done),
             )
         )
         return done
+
+    def executor(self, stage: Stage, settings: Settings) -> Executor:
+        """Who does the tasks of a stage."""
+        if self._mixer is not None:
+            return self._mixer
+        if stage.resources is None:
+            return self.host.pool()
+        return self.host.pool(settings.worker_count())
 
     def report(
         self,
@@ -300,8 +432,12 @@ class Run:
         began: float,
         native: NativeStage,
         written: int = 0,
+        reused: int = 0,
     ) -> None:
-        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left."""
+        """Notes what a stage of SQL did since `began`; `written` are the bytes that it left.
+
+        So many of its tasks are `reused`.
+        """
         from zql.execution.profile import summed
         from zql.execution.report import StageReport, StepCount
 
@@ -321,6 +457,7 @@ class Run:
                 profile.bytes_read + kept,
                 written,
                 profile.bytes_spilled,
+                reused=reused,
                 operators=profile.operators if self.measured else (),
             )
         )
@@ -347,6 +484,7 @@ class Run:
             "bytes_written": sum(file.bytes for file in outputs),
             "records_kept": sum(file.rows for file in kept),
             "tasks": sum(report.tasks for report in self.reports),
+            "tasks_reused": sum(report.reused for report in self.reports),
             "retries": self.host.take_retries() + sum(r.retries for r in self.reports),
             "python_calls": sum(s.calls for report in self.reports for s in report.steps),
         }
@@ -354,15 +492,17 @@ class Run:
             rejected = sum(s.rejected for report in self.reports for s in report.steps)
             counters["rows_rejected"] = rejected + sum(self._looked.values())
         elapsed = time.perf_counter() - began
-        return RunReport(
-            (*outputs, *kept), counters, tuple(self.reports), elapsed, tallies=self.tallies
-        )
+        reports = tuple(sorted(self.reports, key=lambda report: report.id))
+        return RunReport((*outputs, *kept), counters, reports, elapsed, tallies=self.tallies)
 
     def folder(self, name: str) -> str:
         """A folder inside the run's own, which is made when it is first needed."""
-        if self._folder is None:
-            self._folder = make_folder(self.host.folder(), "run")
-            hit("folder_made")
+        with self._lock:
+            if self.reuse is not None:
+                return self.reuse.work.kept(name)
+            if self._folder is None:
+                self._folder = make_folder(self.host.folder(), "run")
+                hit("folder_made")
         path = os.path.join(self._folder, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, removed_with
 from zql.execution.kept import unkept
-from zql.execution.run import Run
+from zql.execution.run import Run, most_workers
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.execution.work import remove_old
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
@@ -23,6 +25,7 @@ from zql.physical.plan import Collect, PhysicalPlan
 
 if TYPE_CHECKING:
     from zql.execution.executor import Executor
+    from zql.execution.history import RunNotes
     from zql.execution.report import RunReport
 
 
@@ -46,9 +49,13 @@ class Runner:
         self._objects = ChainMap(cast("dict[str, object]", tables.tables), objects)
         self._tables = tables
         self._engine = engine
+        self.notes: RunNotes | None = None
+        """Where the script that runs notes what it does."""
         self._folder: str | None = None
         self._remove_folder: Callable[[], object]
         self._pool: Executor | None = None
+        self._retries = 0
+        """Of pools that are closed."""
 
     def run(self, plan: PhysicalPlan, *, measured: bool = False) -> RunReport:
         """Runs a plan for what it leaves behind; rows that nobody takes are dropped.
@@ -67,8 +74,8 @@ class Runner:
 
         Each stream must be closed. Raises `ZqlError`.
         """
-        if _has_python(plan) and plan.writes:
-            self.warm()
+        if plan.writes and any(is_python(stage) for stage in plan.stages):
+            self.pool(most_workers(plan, self._settings)).warm()
         from zql.execution.write_run import write
 
         run = Run(self, plan, measured=measured)
@@ -168,21 +175,31 @@ class Runner:
         """By key from where workers load shared objects. Raises `UdfError`."""
         return self._shared.stored(objects, self.folder()) if objects else {}
 
-    def pool(self) -> Executor:
-        """The workers, not started before they are needed."""
-        if self._pool is None:
+    def pool(self, workers: int | None = None) -> Executor:
+        """The workers, `workers` at least, not started before they are needed."""
+        pool = self._pool
+        wanted = max(workers or 1, self._settings.worker_count())
+        if pool is not None and wanted > pool.settings.worker_count():
+            self._retries += pool.retries
+            pool.close()
+            pool = None
+        if pool is None:
             from zql.execution.pool import Pool
 
             folder = os.path.join(self.folder(), "pool")
-            os.mkdir(folder, 0o700)
-            self._pool = Pool(self._settings, folder)
-        return self._pool
+            os.makedirs(folder, 0o700, exist_ok=True)
+            settings = self._settings
+            if wanted > settings.worker_count():
+                settings = replace(settings, workers=wanted)
+            pool = self._pool = Pool(settings, folder)
+        return pool
 
     def folder(self) -> str:
         """The folder of this runner, which only this user can enter."""
         if self._folder is None:
             self._folder = make_folder(self._settings.temp_root())
             self._remove_folder = removed_with(self, self._folder)
+            remove_old(self._settings.temp_root())
         return self._folder
 
     def take_retries(self) -> int:
@@ -190,9 +207,9 @@ class Runner:
 
         Calls that were made to find the type of a function are among them.
         """
-        if self._pool is None:
-            return 0
-        count, self._pool.retries = self._pool.retries, 0
+        count, self._retries = self._retries, 0
+        if self._pool is not None:
+            count, self._pool.retries = count + self._pool.retries, 0
         return count
 
     @property
@@ -219,7 +236,3 @@ class Runner:
     def objects(self) -> Mapping[str, object]:
         """The Python objects that plans may read."""
         return self._objects
-
-
-def _has_python(plan: PhysicalPlan) -> bool:
-    return any(is_python(stage) for stage in plan.stages)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from zql.execution import machine
+from zql.resources import Resources
 from zql.tree import node
 
 MIB = 1 << 20
@@ -45,24 +46,50 @@ class Settings:
     """Settings of a run. None means: as the machine allows.
 
     `memory` is the budget in bytes of the coordinator and all workers together; `split_size` the
-    bytes of input for one task; `inline_bytes` how much input a query without WRITE may have and
-    still call Python in this process; `batch_rows` and `batch_bytes` bound what a task holds.
-    `tries` is how often a task is started whose worker dies, `task_timeout` how many seconds one
-    may take before its worker is ended.
+    bytes of input for one task, `file_size` those that an output file should have at least
+    (`zql/execution/sizes.py` chooses what is not set); `inline_bytes` how much input a query
+    without WRITE may have and still call Python in this process; `batch_rows` and
+    `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies,
+    `task_timeout` how many seconds one may take before its worker is ended. What stages ask for,
+    and no setting says, is how many `tasks` they want and the `worker_threads` of DuckDB in each.
+    With `resume` a run goes on from what runs before have finished, and leaves what it has when it
+    ends early; `cache` is a folder in which results of stages stay between runs.
     """
 
     workers: int | None = None
     threads: int | None = None
     memory: int | None = None
     temp_dir: str | None = None
-    split_size: int = 64 * MIB
+    split_size: int | None = None
+    file_size: int | None = None
+    tasks: int | None = None
+    worker_threads: int = 1
     inline_bytes: int = 16 * MIB
     batch_rows: int = 2048
     batch_bytes: int = 4 * MIB
     tries: int = 3
     task_timeout: float | None = None
     probe_seconds: float = 60.0
+    resume: bool = False
+    cache: str | None = None
     storage_options: Secret = field(default_factory=Secret)
+
+    def for_stage(self, resources: Resources | None, *, python: bool) -> Settings:
+        """The settings for a stage that asks for something."""
+        if resources is None:
+            return self
+        changed: dict[str, Any] = {
+            "memory": resources.budget,
+            "split_size": resources.split_bytes,
+            "tasks": resources.tasks,
+        }
+        if python:
+            threads = resources.threads or 1
+            shared = resources.cpu and max(1, resources.cpu // threads)
+            changed |= {"workers": resources.workers or shared, "worker_threads": threads}
+        else:
+            changed["threads"] = resources.threads or resources.cpu
+        return replace(self, **{name: value for name, value in changed.items() if value})
 
     def worker_count(self) -> int:
         """Worker processes: as many as processors are allowed when not set."""
@@ -79,6 +106,10 @@ class Settings:
     def native_memory(self) -> int:
         """DuckDB's limit in the coordinator when no worker runs; it overshoots by a quarter."""
         return max(64 * MIB, self.budget() * 3 // 4)
+
+    def beside_memory(self) -> int:
+        """DuckDB's limit in the coordinator while workers run: what their shares leave."""
+        return max(64 * MIB, self.budget() * 2 // 10 * 100 // 125)
 
     def worker_memory(self) -> int:
         """DuckDB's limit in each worker: half of its share, the rest is for Python and Arrow."""

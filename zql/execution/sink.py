@@ -12,6 +12,7 @@ from zql.errors import UsageError, did_you_mean, nearest
 from zql.execution.own_formats import format_of
 from zql.expr.functions import PythonFormat
 from zql.physical.plan import WriteFiles
+from zql.settings_text import parse_bytes
 from zql.storage import compression as packing
 from zql.storage import files, registry
 from zql.storage import options as option_names
@@ -25,9 +26,11 @@ _OWN_OPTIONS = {
     "mode": "VARCHAR",
     "compression": "VARCHAR",
     "shards": "BIGINT",
+    "max_rows_per_file": "BIGINT",
+    "file_size_bytes": "BYTES",
 }
 _FOLDER_NAME = "part-{shard:05d}"
-_LATER = ("partition_by", "max_rows_per_file", "file_size_bytes", "manifest")
+_LATER = ("partition_by", "manifest")
 
 
 @node
@@ -55,6 +58,18 @@ class Target:
     def shards(self) -> int | None:
         """The number of files asked for; None when the input decides."""
         found: int | None = dict(self.options).get("shards")
+        return found
+
+    @property
+    def max_rows(self) -> int | None:
+        """The rows of each file but the last, when the script says."""
+        found: int | None = dict(self.options).get("max_rows_per_file")
+        return found
+
+    @property
+    def file_size(self) -> int | None:
+        """About the bytes of each file, when the script says."""
+        found: int | None = dict(self.options).get("file_size_bytes")
         return found
 
     @property
@@ -122,6 +137,8 @@ def _checked(
             hint=did_you_mean(nearest(mode, MODES)),
         )
     compression = checked.get("compression")
+    if "file_size_bytes" in checked:
+        checked["file_size_bytes"] = parse_bytes(checked["file_size_bytes"])
     is_folder = pattern.endswith("/")
     if is_folder:
         pattern += _FOLDER_NAME + format_.suffixes[0] + _suffix(format_.name, compression)
@@ -230,6 +247,15 @@ def _check_shards(target: Target) -> None:
     if target.shards not in (None, 1) and not target.sharded:
         raise UsageError(
             f'"{target.pattern}" is one file, and option "shards" asks for {target.shards}',
+            code="U635",
+            hint="put {shard} into the name, or name a folder",
+        )
+    sized = [n for n in ("max_rows_per_file", "file_size_bytes") if n in dict(target.options)]
+    if sized and target.shards is not None:
+        raise UsageError(f'the options "{sized[0]}" and "shards" exclude each other', code="U635")
+    if sized and not target.sharded:
+        raise UsageError(
+            f'"{target.pattern}" is one file, and option "{sized[0]}" asks for several',
             code="U635",
             hint="put {shard} into the name, or name a folder",
         )

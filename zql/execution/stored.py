@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zql.execution.engine import make_folder, remove_folder, removed_with
+from zql.execution.engine import remove_folder
 from zql.execution.kept import KeptFile
-from zql.execution.settings import Settings
 from zql.expr.expression import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zql.execution.work import Work
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The files of a table in its rows' order; `columns` are theirs, `names` those of users."""
+    """The files of a table in its rows' order; `columns` are theirs, `names` those of users.
+
+    `key` stands for its rows: a table with the same one has the same.
+    """
 
     files: tuple[KeptFile, ...]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    key: str
 
     @property
     def rows(self) -> int:
@@ -45,33 +49,24 @@ class StoredTables:
 
     def __init__(self) -> None:
         self.tables: dict[str, StoredTable] = {}
-        self._folder: str | None = None
-        self._remove_folder: Callable[[], object]
-        self._count = 0
+        self._works: list[Work] = []
 
-    def folder(self, settings: Settings) -> str:
-        """An empty folder for the files of a new table."""
-        if self._folder is None:
-            self._folder = make_folder(settings.temp_root())
-            self._remove_folder = removed_with(self, self._folder)
-        self._count += 1
-        path = os.path.join(self._folder, str(self._count))
-        os.mkdir(path, 0o700)
-        return path
-
-    def put(
-        self, name: str, files: Sequence[KeptFile], columns: Sequence[Column], names: Sequence[str]
-    ) -> None:
+    def put(self, name: str, table: StoredTable) -> None:
         """Takes in a finished table; the files of the one it replaces go."""
         before = self.tables.get(name)
-        self.tables[name] = StoredTable(tuple(files), tuple(columns), tuple(names))
+        self.tables[name] = table
         if before is not None and before.files:
             # Rows that someone still reads stay mapped.
             remove_folder(os.path.dirname(before.files[0].path))
 
-    def close(self) -> None:
-        """Removes all tables."""
+    def take(self, work: Work) -> None:
+        """Takes over the work of a run that made tables: their files are in it."""
+        self._works.append(work)
+
+    def close(self, *, unfinished: bool = False) -> None:
+        """Removes all tables; those of an `unfinished` script that may be resumed stay for that."""
         self.tables.clear()
-        folder, self._folder = self._folder, None
-        if folder is not None:
-            self._remove_folder()
+        works, self._works = self._works, []
+        for work in works:
+            work.published = not unfinished
+            work.close()

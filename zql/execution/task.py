@@ -17,8 +17,9 @@ from zql.errors import Interrupted, RunError, StorageError, UdfError, ZqlError
 from zql.execution import call_timeout, loader, traces
 from zql.execution.asserts import assert_failure
 from zql.execution.binding import Catch
-from zql.execution.engine import Engine, EngineError
-from zql.execution.kept import KeptFile, KeptWriter
+from zql.execution.checksums import summed
+from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError
+from zql.execution.kept import KeptFile, KeptWriter, new_path
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
 from zql.execution.pipeline import Pipeline, leaves
@@ -177,6 +178,10 @@ def failure(error: BaseException, stage: Stage, input: Input | None) -> Failure:
         found = read_failure(error, stage, input)
         if found is not None:
             return Failure("StorageError", found.code, found.message, found.hint, found.notes)
+        if error.kind == OUT_OF_MEMORY:
+            hint = "raise the memory budget (--memory, SET memory), or lower split_size"
+            first = error.message.partition("\n")[0]
+            return Failure("RunError", "R731", f"out of memory on {place}: {first}", hint)
         error = worded(error)
         notes = (*error.notes, f"while working on {place}")
         return Failure(
@@ -217,7 +222,7 @@ def _written(pipeline: Pipeline, spec: TaskSpec) -> KeptFile:
 
 def _keep(pipeline: Pipeline, output: KeptOutput, number: int, limit: int | None) -> KeptFile:
     names = [column.name for column in pipeline.columns()]
-    path = os.path.join(output.folder, f"{number:06d}-{os.urandom(6).hex()}.arrow")
+    path = new_path(output.folder, number)
     writer: KeptWriter | None = None
     rows = 0
     for batch in pipeline.batches():
@@ -228,7 +233,9 @@ def _keep(pipeline: Pipeline, output: KeptOutput, number: int, limit: int | None
         rows += batch.num_rows
         if limit is not None and rows >= limit:
             break
-    return writer.close() if writer is not None else KeptFile("", 0, 0)
+    if writer is None:
+        return KeptFile("", 0, 0)
+    return summed(writer.close()) if output.summed else writer.close()
 
 
 def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
-from zql.execution import kept, loader
+from zql.execution import gpus, kept, loader, worker
 from zql.execution.called import functions_of
 from zql.execution.engine import Engine
 from zql.execution.executor import Executor, InProcess, Job
+from zql.execution.halving import MEMORY, done_in_halves
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
 from zql.execution.rejects import RejectWatch
 from zql.execution.settings import MIB, Settings
+from zql.execution.sizes import split_of_tasks
 from zql.execution.sources import Input
 from zql.execution.stuck import late_error, place_of, without_stuck
-from zql.execution.task import TaskResult, TaskSpec, run_task
+from zql.execution.task import Failure, TaskResult, TaskSpec, run_task
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.failpoints import hit
 from zql.logical.plan import Scan, StageResult
@@ -26,6 +29,7 @@ from zql.physical.plan import Stage
 
 if TYPE_CHECKING:
     from zql.execution.executor import Death
+    from zql.execution.reuse import Finished
     from zql.execution.shared import Objects
 
 
@@ -33,16 +37,19 @@ def inputs_of(
     stage: Stage, engine: Engine, settings: Settings, results: Mapping[int, Sequence[KeptFile]]
 ) -> list[Input]:
     """The parts of a stage's source, in its rows' order; they depend on the data alone."""
+    total = input_bytes(stage, results)
     match stage.source:
         case Scan() as scan:
             format_, options = format_of(scan.format, scan.own), dict(scan.options)
             if scan.own is not None and any(c.kind == "row" for c in scan.columns_read):
                 options["file_row_number"] = True
-            return list(format_.splits(scan.files, options, settings.split_size, engine))
+            size = split_of_tasks(total, settings.split_size, settings.tasks).size
+            return list(format_.splits(scan.files, options, size, engine))
         case StageResult(number) if stage.by_file:
             return [kept.Part(file, 0, file.rows) for file in results[number]]
         case StageResult(number):
-            return list(kept.parts(results[number], settings.split_size, settings.batch_rows))
+            size = split_of_tasks(total, settings.split_size, settings.tasks).size
+            return list(kept.parts(results[number], size, settings.batch_rows))
         case _:
             raise InternalError("tasks need a source")
 
@@ -100,6 +107,7 @@ def run_here(
     watch: RejectWatch,
     engine: Engine,
     shared: Objects,
+    finished: Finished,
 ) -> list[TaskResult]:
     """Does tasks in this process, in order; otherwise as `run_tasks`.
 
@@ -112,7 +120,7 @@ def run_here(
         return run_task(spec, engine, catch, shared)
 
     with loader.no_bytecode():
-        return run_tasks(specs, executor, watch, engine, do)
+        return run_tasks(specs, executor, watch, engine, finished, do)
 
 
 def run_tasks(
@@ -120,33 +128,69 @@ def run_tasks(
     executor: Executor,
     watch: RejectWatch,
     engine: Engine,
+    finished: Finished,
     do: Callable[[Engine, TaskSpec], TaskResult] | None = None,
 ) -> list[TaskResult]:
     """Does tasks on an executor; their results in order, as far as rows are wanted.
 
     Raises the error of the first that fails, and of one whose worker died of it; `engine` finds
-    the row at which it was. `do` is what is done for each, if not `run_task` alone.
+    the row at which it was. Those that are `finished` are not done again. `do` is what is done
+    for each, if not `run_task` alone.
     """
-    found: dict[int, TaskResult] = {}
-    ordered: list[TaskResult] = []
-    outcomes = _outcomes(specs, executor, engine, do or _do)
+    found = dict(finished.ready)
+    for result in found.values():
+        watch.add(result.rejected)
+    ordered = _prefix(specs, found)
+    if len(ordered) == len(specs) or _enough(ordered, specs[0].limit):
+        return ordered
+    too_big: dict[int, Failure] = {}
+    todo = [spec for spec in specs if spec.id not in found]
+    outcomes = _outcomes(todo, executor, engine, do or _do)
     try:
         for result in outcomes:
             if result.id in found:
                 continue  # an executor may start a slow task twice, and both may come to their end
+            if result.failure is not None and result.failure.code in MEMORY:
+                too_big[result.id] = result.failure
+                continue
             if result.failure is not None:
                 raise result.failure.error()
             watch.add(result.rejected)
+            finished.note(result)
             found[result.id] = result
             hit("task_acked")
             ordered = _prefix(specs, found)
             if _enough(ordered, specs[0].limit):
                 break
+        for spec in specs:
+            if spec.id in too_big and not _enough(ordered, spec.limit):
+                alone = partial(_alone, executor=executor, engine=engine, do=do or _do)
+                result = done_in_halves(spec, too_big[spec.id], engine, alone)
+                if result.failure is not None:
+                    raise result.failure.error()
+                watch.add(result.rejected)
+                finished.note(result)
+                found[spec.id] = result
+                ordered = _prefix(specs, found)
     except KeyboardInterrupt:
         raise Interrupted("interrupted", code="R799") from None
     finally:
         outcomes.close()
     return ordered
+
+
+def _alone(
+    spec: TaskSpec,
+    executor: Executor,
+    engine: Engine,
+    do: Callable[[Engine, TaskSpec], TaskResult],
+) -> TaskResult:
+    """The result of a task that has the workers to itself."""
+    outcomes = _outcomes([spec], executor, engine, do)
+    try:
+        return next(outcomes)
+    finally:
+        outcomes.close()
 
 
 def _outcomes(
@@ -158,7 +202,7 @@ def _outcomes(
     """The results of tasks as they come; a task whose call was stuck is done again without it."""
     waiting = list(specs)
     while waiting:
-        jobs = [Job(spec.id, do, spec, input_place(spec.input)) for spec in waiting]
+        jobs = [_job(spec, do) for spec in waiting]
         by_id = {spec.id: spec for spec in waiting}
         waiting = []
         outcomes = executor.run(jobs)
@@ -171,7 +215,12 @@ def _outcomes(
                 if death.overdue is None:
                     names = [f.name for f in functions_of(spec.stage)]
                     place = place_of(spec, engine, death.rows)
-                    raise death_error(death, place, names, executor.settings)
+                    error = death_error(death, place, names, executor.settings)
+                    if not death.memory:
+                        raise error
+                    told = Failure("UdfError", error.code, error.message, error.hint, error.notes)
+                    yield TaskResult(spec.id, None, failure=told)
+                    continue
                 waiting.append(without_stuck(spec, death, engine))
                 executor.retries += 1
         finally:
@@ -180,8 +229,24 @@ def _outcomes(
                 close()
 
 
+def _job(spec: TaskSpec, do: Callable[[Engine, TaskSpec], TaskResult]) -> Job:
+    place, asked = input_place(spec.input), spec.stage.resources
+    if asked is None:
+        return Job(spec.id, do, spec, place)
+    most = spec.settings.worker_count()
+    return Job(spec.id, do, spec, place, spec.stage.id, most, asked.budget)
+
+
 def _do(engine: Engine, spec: TaskSpec) -> TaskResult:
-    return run_task(spec, engine)
+    asked = spec.stage.resources
+    if asked is None:
+        return run_task(spec, engine)
+    if asked.gpus:
+        gpus.choose(worker.rank(), asked.gpus)
+    memory = None if asked.budget is None else spec.settings.worker_memory()
+    threads = None if spec.settings.worker_threads == 1 else spec.settings.worker_threads
+    with engine.limited(threads, memory):
+        return run_task(spec, engine)
 
 
 def _prefix(specs: Sequence[TaskSpec], found: Mapping[int, TaskResult]) -> list[TaskResult]:

@@ -111,6 +111,16 @@ class UserFormat:
             found += [Split(file)] if whole else self._reader.parts(file, options)
         return found
 
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`."""
+        if not self.own.cuts:
+            return f"{self.own.code.name} has no splits"
+        return "rows are numbered by file" if options.get("file_row_number") else ""
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: only its own code could."""
+        return None
+
     @contextmanager
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False

@@ -115,6 +115,12 @@ def note_detail(detail: int) -> None:
         note(_state["job"], detail)
 
 
+def rank() -> int:
+    """Which of the workers this process is, from 0, by their process ids; 0 outside of workers."""
+    folder = _state.get("folder")
+    return sorted(noted(folder)).index(os.getpid()) if folder is not None else 0
+
+
 def noted(folder: str) -> dict[int, tuple[int, ...]]:
     """By process id what each worker of a folder is at: nothing, a job, or a job and a detail."""
     found = {}

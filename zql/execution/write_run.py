@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from zql.errors import RunError
+from zql.errors import InternalError, RunError
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
-from zql.execution.fingerprint import fingerprint
+from zql.execution.fingerprint import made_of
+from zql.execution.gathering import can_gather, gathered, joined
 from zql.execution.kept import KeptFile
 from zql.execution.native import NativeStage
 from zql.execution.own_formats import format_of
@@ -20,6 +20,7 @@ from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
+from zql.execution.sizes import cuts, runs, split_of_files
 from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.writing import FileOutput, join_files
@@ -29,7 +30,7 @@ from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
 from zql.storage import threads
-from zql.storage.format import WrittenFile
+from zql.storage.format import Split, WrittenFile
 
 if TYPE_CHECKING:
     from zql.execution.sources import Input
@@ -51,28 +52,34 @@ def write(run: Run) -> RunReport:
     began = time.perf_counter()
     counters: dict[str, int] = {}
     inputs = {stage.id: stage.inputs for stage in run.plan.outputs}
-    with ExitStack() as stack:
-        writings = {
-            stage.id: stack.enter_context(WriteRun(run, stage.sink))
-            for stage in run.plan.outputs
-            if isinstance(stage.sink, WriteFiles)
-        }
-        for stage in run.plan.stages:
-            hit("stage_begun")
-            match stage.sink:
-                case WriteFiles():
-                    writings[stage.id].finish(stage)
-                case Drop(counter):
-                    rows = run.drop(stage)
-                    if counter:
-                        counters[counter] = counters.get(counter, 0) + rows
-                case StoreTable():
-                    run.store(stage, stage.sink)
-                case Keep() | Collect():
-                    run.keep(stage)
-            hit("stage_ended")
-        hit("publish_begun")
-        published = [writing.publish() for writing in writings.values()]
+    writings = {
+        stage.id: WriteRun(run, stage.sink)
+        for stage in run.plan.outputs
+        if isinstance(stage.sink, WriteFiles)
+    }
+    if run.host.notes is not None and run.reuse is not None:
+        run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
+
+    def do(stage: Stage) -> None:
+        hit("stage_begun")
+        match stage.sink:
+            case WriteFiles():
+                writings[stage.id].finish(stage)
+            case Drop(counter):
+                rows = run.drop(stage)
+                if counter:
+                    counters[counter] = counters.get(counter, 0) + rows
+            case StoreTable():
+                run.store(stage, stage.sink)
+            case Keep() | Collect():
+                run.keep(stage)
+        hit("stage_ended")
+
+    run.do_all(do)
+    hit("publish_begun")
+    published = [writing.publish() for writing in writings.values()]
+    if run.reuse is not None:
+        run.reuse.work.published = True
     results = [
         written
         for stage, written in zip(writings, published, strict=True)
@@ -91,7 +98,7 @@ def write(run: Run) -> RunReport:
 
 
 class WriteRun:
-    """The outputs of one run. A context manager: leaving it removes all that is not published."""
+    """The outputs of one WRITE of a run."""
 
     def __init__(self, run: Run, sink: WriteFiles) -> None:
         """Raises `StorageError` when what is there forbids to write."""
@@ -101,18 +108,16 @@ class WriteRun:
         threads.limit(run.host.settings.thread_count())
         version = run.host.engine.version()
         options = run.host.settings.storage_options.reveal()
-        staging = run.folder("out") if self._target.remote else ""
-        plan = fingerprint(run.plan, version)
-        self._publisher = Publisher(self._target, plan, staging, options)
+        reuse = run.reuse
+        if reuse is None:
+            raise InternalError("a plan that writes has no folder for its work")
+        self._reuse = reuse
+        self._publisher = Publisher(
+            self._target, made_of(run.plan, version), reuse.work, reuse.noted, options
+        )
         self._publisher.check()
         self._waiting: Waiting = ([], [])
         self._columns: list[tuple[str, DataType]] = []
-
-    def __enter__(self) -> WriteRun:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._publisher.clean()
 
     def place_of(self, file: WrittenFile) -> int:
         """Where a file stands among the shards."""
@@ -138,6 +143,8 @@ class WriteRun:
         files, kept = self._waiting
         published = self._publisher.publish(files, kept, self._columns)
         hit("output_published")
+        if self._run.host.notes is not None:
+            self._run.host.notes.wrote(self._publisher.plan, published)
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
 
@@ -147,6 +154,8 @@ class WriteRun:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
+        if self._target.max_rows or self._target.file_size:
+            return self._pieces(stage)
         inputs = self._run.inputs(stage)
         if not inputs:
             self._run.results[stage.id] = ()
@@ -159,13 +168,16 @@ class WriteRun:
         """Each task writes a shard."""
         count = len(inputs)
         first = self._publisher.first_shard
-        kept = self._publisher.kept(count)
+        kept, every = self._kept_of(count)
+        if every:
+            return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
         paths = [self._target.path(first + number, count) for number in numbers]
         outputs = [self._output(path) for path in paths]
+        self._tell_sources(paths, [inputs[n] for n in numbers])
         done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers, count)
         files = [_file_of(result) for result in done]
-        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        return self._gathered(paths, files, columns_of(stage), kept)
 
     def _join(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """The tasks write parts of the one file."""
@@ -179,7 +191,9 @@ class WriteRun:
             return self._from_sql(reading(stage))
         output = self._output(path)
         format_ = format_of(output.format, output.own)
-        part = replace(output, compression=format_.part_compression(output.compression))
+        part = replace(
+            output, compression=format_.part_compression(output.compression), summed=True
+        )
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
         return _waiting([(path, self._joined(parts, columns_of(stage), output))])
@@ -190,6 +204,8 @@ class WriteRun:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
+        if self._target.max_rows or self._target.file_size:
+            return self._pieces(stage)
         with self._run.native(stage) as native:
             scans = native.scans
             if self._target.sharded and shards is None and stage.row_local and len(scans) == 1:
@@ -200,8 +216,13 @@ class WriteRun:
             kept = self._publisher.kept(1)
             if kept:
                 return _waiting([], list(kept.values()))
+            known = self._run.finished_work(stage, self._output(path))
+            if known is not None:
+                return _waiting([(path, known[0])])
             began = time.perf_counter()
             file = self._whole(stage, native, path)
+            if self._target.sharded or self._lasting:
+                (file,) = self._reuse.add(self._key(stage, path), [file], native.records_in)
             self._run.report(stage, 1, file.rows, began, native, file.bytes)
             return _waiting([(path, file)])
 
@@ -227,8 +248,6 @@ class WriteRun:
     ) -> KeptFile:
         joined = join_files(parts, columns, output, output.path(len(parts)))
         hit("files_joined")
-        for file in parts:
-            os.unlink(file.path)
         return joined
 
     def _shard_splits(self, stage: Stage, native: NativeStage, inputs: Sequence[Input]) -> Waiting:
@@ -236,36 +255,151 @@ class WriteRun:
         began = time.perf_counter()
         count = len(inputs)
         first = self._publisher.first_shard
-        kept = self._publisher.kept(count)
+        kept, every = self._kept_of(count)
+        if every:
+            return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
         paths = [self._target.path(first + number, count) for number in numbers]
-        calls = [(self._output(p), n, inputs[n]) for p, n in zip(paths, numbers, strict=True)]
-        files = native.write_parts(calls)
+        self._tell_sources(paths, [inputs[n] for n in numbers])
+        files, reused = self._written_parts(stage, native, paths, numbers, inputs)
         rows = sum(file.rows for file in files)
-        self._run.report(stage, len(calls), rows, began, native, sum(f.bytes for f in files))
-        return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        size = sum(file.bytes for file in files)
+        self._run.report(stage, len(files), rows, began, native, size, reused)
+        return self._gathered(paths, files, native.columns, kept)
+
+    def _kept_of(self, count: int) -> tuple[dict[int, WrittenFile], bool]:
+        """The shards of an earlier run that stay, if each part is one; else whether all stay.
+
+        Where that run put parts together a shard that is gone has all of them done again.
+        """
+        listed = self._publisher.listed_shards()
+        if listed in (None, count):
+            kept = self._publisher.kept(count)
+            return kept, len(kept) == count
+        kept = self._publisher.kept(listed)
+        return (kept, True) if len(kept) == listed else ({}, False)
+
+    def _gathered(
+        self,
+        paths: Sequence[str],
+        files: Sequence[KeptFile],
+        columns: Sequence[Column],
+        kept: Mapping[int, WrittenFile],
+    ) -> Waiting:
+        """The files of shards, those that are small put together, unless shards are kept."""
+        found = list(files)
+        if not kept and found and can_gather(self._target):
+            file_size = self._run.host.settings.file_size
+            found = gathered(files, columns, self._output(paths[0]), file_size)
+        if len(found) == len(files):
+            return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+        return self._named(found)
+
+    def _named(self, files: Sequence[KeptFile]) -> Waiting:
+        """All shards, of which those that an earlier run left stay."""
+        count = len(files)
+        self._publisher.sources.clear()  # a file may come of several parts
+        listed = self._publisher.listed_shards()
+        stay = self._publisher.kept(count) if listed == count else {}
+        first = self._publisher.first_shard
+        named = [(self._target.path(first + n, count), file) for n, file in enumerate(files)]
+        waiting = [item for n, item in enumerate(named) if n not in stay]
+        for path, _ in waiting:
+            self._publisher.folder_for(path)
+        return _waiting(waiting, list(stay.values()))
+
+    def _written_parts(
+        self,
+        stage: Stage,
+        native: NativeStage,
+        paths: Sequence[str],
+        numbers: Sequence[int],
+        inputs: Sequence[Input],
+    ) -> tuple[list[KeptFile], int]:
+        """A file for each split of these numbers, and how many earlier runs had finished."""
+        outputs = [self._output(path) for path in paths]
+        common = self._reuse.key_of(stage, self._run.results, outputs[0]) if outputs else None
+        keys = [self._reuse.key_of_part(common, inputs[number]) for number in numbers]
+        files: list[KeptFile | None] = []
+        for key, output in zip(keys, outputs, strict=True):
+            entry = self._reuse.find(key, output.folder)
+            files.append(entry.files[0] if entry is not None else None)
+        missing = [place for place, file in enumerate(files) if file is None]
+
+        def note(place: int, file: KeptFile) -> None:
+            (files[missing[place]],) = self._reuse.add(keys[missing[place]], [file])
+
+        calls = [(outputs[place], numbers[place], inputs[numbers[place]]) for place in missing]
+        native.write_parts(calls, note)
+        done = [file for file in files if file is not None]
+        return done, len(done) - len(missing)
+
+    def _tell_sources(self, paths: Sequence[str], inputs: Sequence[Input]) -> None:
+        for path, part in zip(paths, inputs, strict=True):
+            if isinstance(part, Split):
+                self._publisher.sources[path] = part
+
+    def _key(self, stage: Stage, path: str) -> str | None:
+        return self._reuse.key_of(stage, self._run.results, self._output(path))
+
+    @property
+    def _lasting(self) -> bool:
+        """Whether a file that DuckDB writes in one go may be worth its checksum: a later run wants
+        it, or others of this statement are still to come.
+        """
+        settings = self._run.host.settings
+        several = len(self._run.plan.outputs) > 1
+        return several or settings.resume or settings.cache is not None
 
     def _splits(self, scan: Scan) -> list[Input]:
         host = self._run.host
         format_ = format_of(scan.format, scan.own)
         options = dict(scan.options)
-        return list(format_.splits(scan.files, options, host.settings.split_size, host.engine))
+        total = sum(file.size for file in scan.files)
+        size = split_of_files(total, host.settings.split_size).size
+        return list(format_.splits(scan.files, options, size, self._run.engine))
 
     def _cut(self, stage: Stage, shards: int) -> Waiting:
         """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
         kept = self._publisher.kept(shards)
         if len(kept) == shards:
             return _waiting([], list(kept.values()))
-        self._run.keep(kept_stage(stage))
-        began = time.perf_counter()
         first = self._publisher.first_shard
         paths = [self._target.path(first + number, shards) for number in range(shards)]
         outputs = [self._output(path) for path in paths]
+        self._run.keep(kept_stage(stage))
+        began = time.perf_counter()
         with self._run.native(reading(stage)) as native:
             files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
         self._run.report(stage, shards, rows, began, native, size)
         return _waiting(list(zip(paths, files, strict=True)))
+
+    def _pieces(self, stage: Stage) -> Waiting:
+        """All rows kept, then cut into files that have so many rows or bytes at most."""
+        kept, every = self._kept_of(0)
+        if every and kept:
+            return _waiting([], list(kept.values()))
+        self._run.keep(kept_stage(stage))
+        began = time.perf_counter()
+        rows = self._run.results[stage.id]
+        total, size = sum(file.rows for file in rows), sum(file.bytes for file in rows)
+        pieces = cuts(total, size, self._target.max_rows, self._target.file_size)
+        bounds = [0, *(stop for each in pieces for stop in each[1:])]
+        output = self._output(self._target.path(self._publisher.first_shard, 1))
+        with self._run.native(reading(stage)) as native:
+            parts = iter(native.write_cuts([output] * (len(bounds) - 1), rows, bounds=bounds))
+            files: list[KeptFile] = []
+            for each in pieces:
+                mine = list(islice(parts, len(each) - 1))
+                sizes = [part.bytes for part in mine]
+                most = self._target.file_size or sum(sizes)
+                # Files of a writer of the user's own cannot be joined.
+                groups = runs(sizes, 0 if self._sink.own else most, most)
+                files += joined(mine, groups, native.columns, output)
+        written = sum(file.bytes for file in files)
+        self._run.report(stage, len(files), total, began, native, written)
+        return self._named(files)
 
     # ---- files ---------------------------------------------------------------------------------
 
@@ -274,13 +408,13 @@ class WriteRun:
         target = self._target
         return FileOutput(
             self._publisher.folder_for(path),
-            self._publisher.prefix,
             target.format,
             self._sink.names,
             target.compression,
             target.format_options,
             target.own,
             path,
+            target.sharded,
         )
 
 

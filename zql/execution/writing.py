@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zql.errors import RunError, StorageError, UdfError
 from zql.execution.binding import CallError
+from zql.execution.checksums import summed
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
@@ -30,30 +31,35 @@ _BATCH_ROWS = 8192
 
 @node
 class KeptOutput:
-    """The rows stay in a folder of the run."""
+    """The rows stay in a folder of the run.
+
+    The file is `summed` when its checksum is wanted.
+    """
 
     folder: str
+    summed: bool = False
 
 
 @node
 class FileOutput:
-    """The rows go into `folder`, to a file under a temporary name that begins with `prefix`.
+    """The rows go into `folder`, to a file under a name of its own.
 
-    `own` is the format when it is the user's, `target` the name that the file will get.
+    `own` is the format when it is the user's, `target` the name that the file will get. The file is
+    `summed` when its checksum is wanted.
     """
 
     folder: str
-    prefix: str
     format: str
     names: tuple[str, ...]
     compression: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
     own: PythonFormat | None = None
     target: str = ""
+    summed: bool = False
 
     def path(self, number: int) -> str:
-        """A name that no other try has, and that readers pass over."""
-        return os.path.join(self.folder, f"{self.prefix}{number}-{os.urandom(6).hex()}.tmp")
+        """A name that no other try has."""
+        return os.path.join(self.folder, f"{number:06d}-{os.urandom(6).hex()}.tmp")
 
     def columns(self, columns: Sequence[Column]) -> list[WriteColumn]:
         """The columns of a plan under the users' names."""
@@ -103,7 +109,8 @@ def write_file(
             sql = format_.output_sql(select, written, options)
             rows = _write_batches(engine, sql, format_, written, output, path, fed)
         hit("file_synced")
-        return KeptFile(path, rows, os.path.getsize(path))
+        file = KeptFile(path, rows, os.path.getsize(path))
+        return summed(file) if output.summed else file
     except BaseException as error:
         _remove(path)
         if isinstance(error, EngineError):
@@ -170,7 +177,8 @@ def join_files(
             dict(output.options),
             output.compression,
         )
-        return KeptFile(path, sum(part.rows for part in parts), os.path.getsize(path))
+        file = KeptFile(path, sum(part.rows for part in parts), os.path.getsize(path))
+        return summed(file) if output.summed else file
     except OSError as error:
         _remove(path)
         raise _not_written(output, error) from None
@@ -199,7 +207,7 @@ def _writer_failed(error: CallError, output: FileOutput) -> UdfError:
 
 
 def _not_written(output: FileOutput, error: OSError) -> StorageError:
-    return files.unwritable(output.folder or ".", error)
+    return files.unwritable(os.path.dirname(output.target) or ".", error)
 
 
 def _remove(path: str) -> None:

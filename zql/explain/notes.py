@@ -25,7 +25,8 @@ from zql.tree import children, walk
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done or not. `kind` is pushed, stays, pruned, handed, types, fused,
-    stage, shared, order, off or warning; `line` is the line of the script that it is about.
+    stage, shared, join, order, reuse, off, warning, sizes or resources; `line` is the line of the
+    script that it is about.
     """
 
     kind: str
@@ -46,6 +47,7 @@ def notes_of(
     unfused: PhysicalPlan,
     disabled: Collection[str] = (),
     warnings: Sequence[str] = (),
+    reuse: Sequence[str] = (),
 ) -> tuple[Note, ...]:
     """All notes on a query, in the order of kinds; each text once."""
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
@@ -60,8 +62,10 @@ def notes_of(
         *_typed(optimized),
         *_fused(stages, unfused),
         *_cuts(stages),
+        *_joins(optimized),
         *_unseen_sorts(bound),
     ]
+    found += [Note("reuse", text) for text in reuse]
     if disabled:
         found.append(Note("off", f"rules that are switched off: {', '.join(sorted(disabled))}"))
     found += [Note("warning", text) for text in warnings]
@@ -241,6 +245,21 @@ def _consumer(reader: Stage, stage: Stage) -> str:
                 return "a window function" if any(map(has_window, node.assigns)) else "SQL"
             return word(node)
     return "a subquery"
+
+
+_STRATEGIES = {
+    "hash": "as asked for: DuckDB's hash join, which holds the smaller side",
+    "broadcast": "nothing has to be sent: DuckDB's hash join, which holds the smaller side",
+    "merge": "equal keys are joined by hash, sorted or not: DuckDB has no merge join for them",
+}
+
+
+def _joins(optimized: lp.LogicalPlan) -> Iterator[Note]:
+    """What becomes of the strategies that hints ask for."""
+    for node in walk(optimized):
+        if isinstance(node, lp.Join) and node.strategy:
+            text = f"strategy {node.strategy}: {_STRATEGIES[node.strategy]}"
+            yield Note("join", text, _line(node.condition) if node.condition is not None else None)
 
 
 # ---- order --------------------------------------------------------------------------------------

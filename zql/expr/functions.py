@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from zql.expr.expression import Column, Expr, SharedObject
+from zql.resources import Resources
 from zql.schema import DataType, Schema
 from zql.source import Span
 from zql.tree import Node, node
@@ -74,7 +75,8 @@ class PythonFunction(Node):
     pickled arguments `init` and the shared objects `init_shared`; `needs` are arguments that it
     lacks. `declared` is True when a CREATE FUNCTION says the types: arguments are cast to them.
     `renamed` are its parameters that Python knows under another name. A class that is an
-    `aggregate` has the parameters of its `step` and the result of its `finish`.
+    `aggregate` has the parameters of its `step` and the result of its `finish`. `resources` are
+    what the operator around the call asks for.
     """
 
     name: str
@@ -108,6 +110,7 @@ class PythonFunction(Node):
     declared: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
     aggregate: AggregateClass | None = None
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
 
 @node

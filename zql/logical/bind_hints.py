@@ -1,21 +1,48 @@
 """Hints: `@{name = value}` behind an operator's word, checked when it is bound.
 
 They never change results. MAP BATCHES goes by its `batch_size`, operators that call Python by their
-`timeout`, which is that of a call; but a slip in any of them is an error, so that it is not found
-out by waiting. Hints of other engines (`engine.name`) are theirs.
+`timeout`, which is that of a call, and the stage that an operator ends up in by its resources; a
+slip in any of them is an error, so that it is not found out by waiting. Hints of other engines
+(`engine.name`) are theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from zql.errors import BindError, UsageError, did_you_mean, nearest
 from zql.expr import expression as ex
+from zql.logical import plan as lp
 from zql.logical.context import Context
+from zql.resources import Resources
 from zql.settings_text import parse_bytes, parse_seconds
 from zql.syntax import ast
+from zql.tree import Node, map_children, walk
+
+_ASKING = (
+    lp.Filter
+    | lp.Project
+    | lp.Aggregate
+    | lp.Distinct
+    | lp.DistinctOn
+    | lp.Sort
+    | lp.Join
+    | lp.Unnest
+)
+RESOURCES = {
+    "workers": "workers",
+    "threads": "threads",
+    "memory": "memory",
+    "gpus": "gpus",
+    "split_size": "split_size",
+    "shards": "tasks",
+    "fuse": "fuse",
+}
+"""Hints that are resources of a stage, and the field of `Resources` that each is."""
 
 STRATEGIES = ("broadcast", "hash", "merge")
 
@@ -35,6 +62,46 @@ def call_timeout(op: ast.PipeOperator) -> float | None:
             with suppress(UsageError):
                 return parse_seconds(hint.value.value)
     return None
+
+
+def strategy_of(op: ast.PipeOperator) -> str:
+    """How a JOIN is asked to be done; empty when it does not say, or wrongly."""
+    for hint in op.hints:
+        with suppress(BindError):  # `check_hints` has told it
+            if hint.name.lower() == "strategy" and _value(hint) in STRATEGIES:
+                return str(_value(hint))
+    return ""
+
+
+def resources_of(op: ast.PipeOperator) -> Resources | None:
+    """What an operator asks for; None when it does not say, or wrongly."""
+    found: dict[str, Any] = {}
+    for hint in op.hints:
+        name = hint.name.lower()
+        with suppress(BindError):  # `check_hints` has told it
+            if name in RESOURCES and HINTS[name][0](_value(hint)):
+                found[RESOURCES[name]] = _value(hint)
+    if "gpus" in found:
+        found["gpus"] = float(found["gpus"])
+    try:
+        return Resources(**found) or None
+    except UsageError as error:
+        raise BindError(error.message, code="T331", span=op.span, hint=error.hint) from None
+
+
+def with_resources(
+    plan: lp.LogicalPlan, below: lp.LogicalPlan, resources: Resources
+) -> lp.LogicalPlan:
+    """The plan that an operator made of the one `below`, with its resources."""
+    if plan is below:
+        return plan
+    kept = replace(plan, resources=resources) if isinstance(plan, _ASKING) else plan
+    return map_children(kept, lambda n: _on_the_way(n, below, resources))
+
+
+def _on_the_way(node: Node, below: lp.LogicalPlan, resources: Resources) -> Node:
+    on_the_way = isinstance(node, lp.LogicalPlan) and any(n is below for n in walk(node))
+    return with_resources(node, below, resources) if on_the_way else node  # type: ignore[arg-type]
 
 
 def _check(hint: ast.Option, op: ast.PipeOperator, seen: set[str]) -> None:
@@ -103,6 +170,7 @@ HINTS: dict[str, tuple[Callable[[object], bool], str]] = {
     "workers": (_is_count, "a number from 1"),
     "threads": (_is_count, "a number from 1"),
     "memory": (_is_size, "a size ('8GB')"),
+    "split_size": (_is_size, "a size ('64MB')"),
     "gpus": (_is_number, "a number"),
     "batch_size": (_is_count, "a number from 1"),
     "shards": (_is_count, "a number from 1"),

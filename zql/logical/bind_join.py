@@ -9,6 +9,7 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_hints import strategy_of
 from zql.logical.bind_lateral import check_kind, is_lateral, lateral_plan
 from zql.logical.bind_unnest import elements_of, join_unnest
 from zql.logical.context import Context, unknown
@@ -142,7 +143,7 @@ def _joined(
 ) -> Scope:
     if is_lateral(clause.right):
         return both.over(lateral_plan(left, right, clause.kind, condition, clause.span))
-    plan = lp.Join(left.plan, right.plan, clause.kind, condition)
+    plan = lp.Join(left.plan, right.plan, clause.kind, condition, strategy_of(clause))
     return (left if clause.kind in ("SEMI", "ANTI") else both).over(plan)
 
 

@@ -94,6 +94,7 @@ def python_aggregate(
             span=call.span,
             hint="types are DuckDB's: BIGINT, DOUBLE, VARCHAR, DATE, VARCHAR[], ..",
         )
+    function = binder.context.limited(function)
     bound = ex.PythonAggregateCall(
         call.name,
         (*args, *(ex.NamedArgument(k, v) for k, v in keywords)),

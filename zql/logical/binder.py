@@ -18,7 +18,7 @@ from zql.logical import plan as lp
 from zql.logical.bind_aggregate import aggregate
 from zql.logical.bind_definition import check_function, check_table_function
 from zql.logical.bind_grouping import aggregate_sets, has_grouping_sets
-from zql.logical.bind_hints import call_timeout, check_hints
+from zql.logical.bind_hints import call_timeout, check_hints, resources_of, with_resources
 from zql.logical.bind_join import join
 from zql.logical.bind_partition import partition_by
 from zql.logical.bind_pivot import pivot, unpivot
@@ -285,8 +285,11 @@ class _Binder:
         if policy is not None:
             scope, policy = bring_places(self.context, scope, policy)
         errors = len(self.context.errors)
-        with self.context.policed(policy, call_timeout(op)):
+        resources = resources_of(op)
+        with self.context.policed(policy, call_timeout(op), resources):
             after = self.bound(scope, op, outer)
+        if resources is not None:
+            after = replace(after, plan=with_resources(after.plan, scope.plan, resources))
         if policy is not None and len(self.context.errors) == errors:
             check_policy(self.context, after, op, policy)
         return keep_shards(scope, after)

@@ -30,6 +30,7 @@ from zql.logical.catalog import (
 )
 from zql.logical.doubts import Doubts
 from zql.logical.scope import Names, Scope
+from zql.resources import Resources
 from zql.source import Span
 from zql.syntax import ast
 from zql.tree import Node, rewrite_up
@@ -152,6 +153,7 @@ class Context:
     policy: ErrorPolicy | None = None
     """What ON ERROR says of the Python calls of the operator that is being bound."""
     timeout: float | None = None
+    resources: Resources | None = None
     """What the operator's hint says of them."""
     tried: bool = False
     """Whether a TRY is around what is being bound."""
@@ -220,17 +222,22 @@ class Context:
             self.frame = before
 
     @contextmanager
-    def policed(self, policy: ErrorPolicy | None, timeout: float | None = None) -> Iterator[None]:
-        """Python calls that are bound in it have this policy and this limit in seconds.
+    def policed(
+        self,
+        policy: ErrorPolicy | None,
+        timeout: float | None = None,
+        resources: Resources | None = None,
+    ) -> Iterator[None]:
+        """Python calls that are bound in it have this policy, limit in seconds, and resources.
 
         Afterwards they have those from before.
         """
-        before = self.policy, self.timeout, self.tried
-        self.policy, self.timeout, self.tried = policy, timeout, False
+        before = self.policy, self.timeout, self.resources, self.tried
+        self.policy, self.timeout, self.resources, self.tried = policy, timeout, resources, False
         try:
             yield
         finally:
-            self.policy, self.timeout, self.tried = before
+            self.policy, self.timeout, self.resources, self.tried = before
 
     @contextmanager
     def inside_try(self) -> Iterator[None]:
@@ -242,8 +249,10 @@ class Context:
             self.tried = before
 
     def limited(self, function: PythonFunction) -> PythonFunction:
-        """A function with the time limit of the operator, which wins over its own."""
-        return function if self.timeout is None else replace(function, timeout=self.timeout)
+        """A function with what its operator asks for, and its time limit, which wins."""
+        if self.timeout is not None:
+            function = replace(function, timeout=self.timeout)
+        return function if self.resources is None else replace(function, resources=self.resources)
 
     def attempt(self, action: Callable[[], T]) -> T | None:
         """Runs a part of the binding; its error is kept and None returned, so others show too."""

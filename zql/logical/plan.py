@@ -3,6 +3,7 @@
 Every column of a plan has a name that is unique in it, whatever its case; the names that the user
 sees stand in `Write.names` and `Query.names`, so that `id` and `Id`, joins of tables with the same
 columns, and `t.a` after SET need no renaming tricks. Rows keep their order unless a node says not.
+`resources` are what a hint asks for: they take no part in comparisons, and change no result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from zql.expr.expression import Column, Expr, SortKey
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
+from zql.resources import Resources
 from zql.schema import InputFile
 from zql.source import Span
 from zql.tree import Node, node, walk
@@ -155,6 +157,7 @@ class Filter(Node):
 
     input: LogicalPlan
     predicate: Expr
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -167,6 +170,7 @@ class Project(Node):
 
     input: LogicalPlan
     assigns: tuple[Assign, ...]
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -185,6 +189,7 @@ class Aggregate(Node):
     keys: tuple[Assign, ...]
     aggregates: tuple[Assign, ...]
     sets: tuple[tuple[int, ...], ...] = ()
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -196,6 +201,7 @@ class Distinct(Node):
     """Whole-row duplicates removed. Order is open."""
 
     input: LogicalPlan
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -209,6 +215,7 @@ class DistinctOn(Node):
     input: LogicalPlan
     on: tuple[Expr, ...]
     order: tuple[SortKey, ...] = ()
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -221,6 +228,7 @@ class Sort(Node):
 
     input: LogicalPlan
     keys: tuple[SortKey, ...]
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -242,12 +250,17 @@ class Limit(Node):
 
 @node
 class Join(Node):
-    """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open."""
+    """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open.
+
+    `strategy` is what a hint asks for: broadcast, hash or merge.
+    """
 
     left: LogicalPlan
     right: LogicalPlan
     kind: str
     condition: Expr | None = None
+    strategy: str = field(default="", compare=False, repr=False)
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -319,6 +332,7 @@ class Unnest(Node):
     position: Column | None = None
     base: int = 0
     outer: bool = False
+    resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -6,8 +6,12 @@ a stage without one is a single DuckDB statement with all threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
 from zql.expr.expression import Column
-from zql.expr.functions import ErrorPolicy, PythonFormat
+from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
+from zql.logical import plan as lp
 from zql.logical.plan import (
     Apply,
     Fold,
@@ -16,6 +20,7 @@ from zql.logical.plan import (
     Scan,
     StageResult,
 )
+from zql.resources import Resources, most
 from zql.tree import Node, node, walk
 
 
@@ -97,6 +102,18 @@ def rejects_of(policy: int) -> int:
     return -policy
 
 
+_ASKING = (
+    PythonFunction
+    | lp.Filter
+    | lp.Project
+    | lp.Aggregate
+    | lp.Distinct
+    | lp.DistinctOn
+    | lp.Sort
+    | lp.Join
+    | lp.Unnest
+)
+
 Sink = Keep | Collect | WriteFiles | Drop | StoreTable
 
 
@@ -107,7 +124,8 @@ class Stage(Node):
     `row_local` says that a native stage may be run split by split (over its one `Scan`) with the
     same rows in the same order: it is when its output is sharded. `limit` is the number of rows
     that the next stage wants of this one: tasks behind those that give it need not run. `by_file`
-    says that each file of its source is a task, however big.
+    says that each file of its source is a task, however big. `resources` are what its operators, or
+    the program, ask for.
     """
 
     id: int
@@ -117,12 +135,23 @@ class Stage(Node):
     row_local: bool = False
     limit: int | None = None
     by_file: bool = False
+    resources: Resources | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[int, ...]:
         """Ids of the stages whose results this one reads."""
         found = [n.stage for step in self.steps for n in walk(step) if isinstance(n, StageResult)]
         return tuple(dict.fromkeys(found))
+
+
+def resources_in(nodes: Iterable[Node]) -> Resources | None:
+    """What the operators in plans ask for together."""
+    return most(
+        node.resources
+        for top in nodes
+        for node in walk(top)
+        if isinstance(node, _ASKING) and node.resources is not None
+    )
 
 
 def policies_in(step: Step) -> tuple[ErrorPolicy, ...]:
@@ -158,6 +187,18 @@ class PhysicalPlan(Node):
     def outputs(self) -> tuple[Stage, ...]:
         """The stages whose rows leave the plan, in the order of the script."""
         return tuple(stage for stage in self.stages if not isinstance(stage.sink, Keep))
+
+    def asking(self, resources: Mapping[int, Resources]) -> PhysicalPlan:
+        """The plan with what the program says of stages, by their place from 0, over hints."""
+        if not resources:
+            return self
+        stages = [
+            replace(s, resources=resources[i].over(s.resources or Resources()))
+            if i in resources
+            else s
+            for i, s in enumerate(self.stages)
+        ]
+        return replace(self, stages=tuple(stages))
 
     @property
     def writes(self) -> bool:

@@ -31,6 +31,7 @@ from zql.physical.plan import (
     WriteFiles,
     policies_of,
     rejects_of,
+    resources_in,
 )
 from zql.tree import Node, children, map_children, walk
 
@@ -101,6 +102,7 @@ class _Splitter:
             stage = Stage(number, None, (RunSql(part.plan),), sink, local)
         else:
             stage = Stage(number, part.source, part.steps, sink, by_file=part.by_file)
+        stage = replace(stage, resources=resources_in(stage.steps))
         self.stages.append(stage)
         return number
 
@@ -132,7 +134,7 @@ class _Splitter:
             case lp.Filter() | lp.Project() | lp.Unnest() | lp.Check() if not _sees_other_rows(
                 plan
             ):
-                below = self.build(plan.input)
+                below = self.apart(plan, self.build(plan.input))
                 if isinstance(below, _Tasks):
                     own = self.subqueries(plan, inline=False)
                     step = RunSql(lp.with_input(own, lp.BatchInput(below.columns)))
@@ -185,8 +187,23 @@ class _Splitter:
         step = CallPython(replace(call, input=lp.BatchInput(source.columns)))
         return _Tasks(source, (RunSql(source), step), call.columns, by_file=True)
 
+    def apart(self, plan: lp.LogicalPlan, below: _Native | _Tasks) -> _Native | _Tasks:
+        """What is below an operator, as a stage of its own when hints want them apart."""
+        steps = below.steps if isinstance(below, _Tasks) else (below.plan,)
+        own = resources_in((lp.with_input(plan, lp.BatchInput(())),))
+        theirs = resources_in(steps)
+        if own == theirs:  # parts of one operator, for one
+            return below
+        alone = [r for r in (own, theirs) if r is not None and not r.fuse]
+        if not alone and (own is None or theirs is None or not own.clashes(theirs)):
+            return below
+        one = below.plan if isinstance(below, _Native) else None
+        if isinstance(one, lp.Scan | lp.StageResult):
+            return below
+        return _Native(self.kept(below))
+
     def python(self, plan: lp.PythonOperator) -> _Tasks:
-        below = self.build(plan.input)
+        below = self.apart(plan, self.build(plan.input))
         if isinstance(below, _Native):
             source = _source(below.plan)
             if source is None:
@@ -245,9 +262,15 @@ def _map_inputs(
     return map_children(plan, visit)
 
 
+CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes"})
+"""Options of WRITE by which all rows are kept first, and then cut."""
+
+
 def _is_written_by_tasks(sink: Sink) -> bool:
     """Whether a writer of the user's own writes several files: each is written in a worker."""
-    if not isinstance(sink, WriteFiles) or sink.own is None or "shards" in dict(sink.options):
+    if not isinstance(sink, WriteFiles) or sink.own is None:
+        return False
+    if not CUT_BY.isdisjoint(dict(sink.options)):
         return False
     return "{shard" in sink.uri or sink.uri.endswith("/")
 

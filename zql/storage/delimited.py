@@ -139,6 +139,14 @@ class DelimitedFormat:
         """See `Format`: whole files, since a quoted value may hold a line end."""
         return [Split(file) for file in files]
 
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`."""
+        return f"{self.name} files are read as a whole: a quoted value may hold a line end"
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: they are not cut."""
+        return None
+
     @contextmanager
     def opened(
         self,

@@ -77,11 +77,12 @@ class WriteColumn:
 
 @node
 class WrittenFile:
-    """A finished output file."""
+    """A finished output file; `checksum` is the CRC-32 of its bytes, where it is known."""
 
     path: str
     rows: int
     bytes: int
+    checksum: str = ""
 
 
 class SqlEngine(Protocol):
@@ -221,6 +222,12 @@ class Format(Protocol):
         engine: SqlEngine,
     ) -> list[Split]:
         """Cuts into parts of about `target_bytes`, in file order; depends on nothing else."""
+
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """Why `splits` leaves a file whole, however big it is; empty when it is cut."""
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """Two parts of a split with the same rows; None when it cannot be cut any more."""
 
     def opened(
         self, source: Source, options: Mapping[str, Any], *, number_rows: bool = False

@@ -157,12 +157,29 @@ class JsonlFormat:
         """See `Format`: plain files at line ends, packed ones whole."""
         found = []
         for file in files:
-            packed = compression.chosen(file.path, options.get("compression"))
-            if packed is not compression.NONE or file.size <= target_bytes * 3 // 2:
+            if self.why_whole(file, options) or file.size <= target_bytes * 3 // 2:
                 found.append(Split(file))
             else:
                 found += _cut(file, target_bytes)
         return found
+
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`: packed files can only be read from their beginning."""
+        packed = compression.chosen(file.path, options.get("compression"))
+        return "" if packed is compression.NONE else f"{packed.name} files are read as a whole"
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: at a line end."""
+        if self.why_whole(split.file, options):
+            return None
+        start, stop = split.start or 0, split.file.size if split.stop is None else split.stop
+        with files.open_binary(split.file) as stream:
+            stream.seek(max(start, (start + stop) // 2 - 1))
+            stream.readline()
+            middle = stream.tell()
+        if not start < middle < stop:
+            return None
+        return Split(split.file, start, middle), Split(split.file, middle, stop)
 
     @contextmanager
     def opened(

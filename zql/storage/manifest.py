@@ -17,6 +17,8 @@ from zql.storage import files, scan
 from zql.storage.format import SqlEngine
 
 MANIFEST = "_zql_manifest.json"
+SUCCESS = "_SUCCESS"
+"""An empty file: it is there while all that the manifest beside it lists is finished."""
 _VERSION = 1
 _HEADER_BYTES = 1 << 12
 _SAYS_MORE = ("columns", "types", "all_varchar", "header")
@@ -67,6 +69,7 @@ def columns_without_rows(
 def _columns(entry: Any, name: str, size: int) -> dict[str, DataType]:
     """What an entry says of a file of that size, if it is one without rows."""
     with suppress(AttributeError, KeyError, TypeError, ValueError):
-        if entry["files"][name] == {"rows": 0, "bytes": size}:
+        facts = entry["files"][name]
+        if (facts["rows"], facts["bytes"]) == (0, size):
             return {str(column): str(type_) for column, type_ in entry["columns"]}
     return {}

@@ -44,6 +44,7 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "CHAR": ("a text of one character", lambda v: isinstance(v, str) and len(v) == 1),
     "CHAR?": ("one character or ''", lambda v: isinstance(v, str) and len(v) <= 1),
     "BIGINT": ("a whole number above zero", _is_size),
+    "BYTES": ("a size ('64MB')", lambda v: _is_size(v) or isinstance(v, str)),
     "SIZE": ("a whole number above zero, or -1 for all", lambda v: _is_size(v) or v == -1),
     "STRUCT": ("{name: 'TYPE', ...}", lambda v: isinstance(v, Mapping)),
 }

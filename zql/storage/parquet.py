@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError
@@ -26,6 +27,11 @@ from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_MOST_PIECES = 16
+_VECTOR = 2048
+"""Rows that DuckDB reads at a time, or passes over."""
 
 
 class ParquetFormat:
@@ -93,6 +99,17 @@ class ParquetFormat:
         for name, _, count, size in rows:
             groups.setdefault(remote.key(name), []).append((count, size))
         return [s for f in files for s in _spans(f, groups.get(_key(f), []), target_bytes)]
+
+    def why_whole(self, file: InputFile, options: Mapping[str, Any]) -> str:
+        """See `Format`: it can be cut."""
+        return ""
+
+    def halves(self, split: Split, options: Mapping[str, Any]) -> tuple[Split, Split] | None:
+        """See `Format`: between rows."""
+        if split.start is None or split.stop is None or split.stop - split.start <= 1:
+            return None
+        middle = (split.start + split.stop) // 2
+        return replace(split, stop=middle), replace(split, start=middle)
 
     @contextmanager
     def opened(
@@ -322,8 +339,25 @@ def _value(
 
 
 def _spans(file: InputFile, groups: Sequence[tuple[int, int]], target_bytes: int) -> list[Split]:
+    """Row groups up to `target_bytes` together, and bigger ones in pieces.
+
+    Who reads a piece passes over the rows before it, which is cheaper than to read them, and is
+    not done too often.
+    """
     found, start, stop, size = [], 0, 0, 0
     for count, group_bytes in groups:
+        pieces = min(group_bytes // target_bytes, _MOST_PIECES, -(-count // _VECTOR))
+        if pieces > 1:
+            if stop > start:
+                found.append(Split(file, start, stop))
+            rows = -(-count // pieces)
+            rows = -(-rows // _VECTOR) * _VECTOR
+            ends = [*range(stop + rows, stop + count, rows), stop + count]
+            starts = [stop, *ends[:-1]]
+            found += [Split(file, *span) for span in zip(starts, ends, strict=True)]
+            start = stop = stop + count
+            size = 0
+            continue
         stop += count
         size += group_bytes
         if size >= target_bytes:

@@ -50,7 +50,7 @@ def _isolate(node: Node, names: Names) -> Node:
         case lp.Project():
             inner, exprs = extract(node.input, tuple(a.expr for a in node.assigns), names)
             assigns = tuple(replace(a, expr=e) for a, e in zip(node.assigns, exprs, strict=True))
-            return lp.Project(inner, assigns)
+            return replace(node, input=inner, assigns=assigns)
         case lp.Aggregate():
             return _aggregate(node, names)
         case lp.Sort():

@@ -11,6 +11,7 @@ from dataclasses import replace
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_subquery, has_window, is_volatile, substituted
+from zql.resources import most
 from zql.tree import Node, rewrite_up, walk
 
 
@@ -30,10 +31,13 @@ def _merge(node: Node) -> Node:
         return node
     values = {a.column.name: a.expr for a in inner.assigns}
     assigns = tuple(replace(a, expr=substituted(a.expr, values)) for a in node.assigns)
-    return replace(node, input=inner.input, assigns=assigns)
+    resources = most(r for r in (node.resources, inner.resources) if r is not None)
+    return replace(node, input=inner.input, assigns=assigns, resources=resources)
 
 
 def _may_merge(outer: lp.Project, inner: lp.Project) -> bool:
+    if outer.resources is not None and inner.resources is not None:  # a stage may end between
+        return False
     if any(has_subquery(a.expr) for a in outer.assigns):
         return False
     uses = Counter(n.name for a in outer.assigns for n in walk(a.expr) if isinstance(n, ex.Column))

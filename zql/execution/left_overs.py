@@ -1,0 +1,62 @@
+"""What dead runs have left behind, and results of caches that nobody uses: found, and removed."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from zql.execution.cache_folder import CacheFolder, size_of
+from zql.execution.engine import remove_folder, stale_folders
+from zql.execution.owned_folder import OwnedFolder, found
+from zql.execution.work import BESIDE, KEPT, LeftWork, noted
+from zql.storage.files import discard
+
+_UNPUBLISHED = re.compile(r"\.zql-[0-9a-f]{16}\.tmp")
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """One thing that can go: a folder or a file, and what it is."""
+
+    path: str
+    bytes: int
+    what: str
+    remove: Callable[[], None] = field(repr=False, compare=False)
+
+
+def left_overs(places: Sequence[str], caches: Sequence[str], days: float) -> Iterator[LeftOver]:
+    """Left-overs in folders in which runs may have had work, and in caches what was not used for
+    so many days. What belongs to a run that lives is none.
+    """
+    for place in dict.fromkeys(places):
+        for prefix in (BESIDE, KEPT):
+            for path in found(place, prefix):
+                owned = OwnedFolder.take(path)
+                if owned is not None:
+                    left = LeftWork(owned, noted(path))
+                    yield LeftOver(path, size_of(path), "work of a dead run", left.remove)
+                    owned.release()
+        for path in stale_folders(place):
+            what = "temporary files of a dead run"
+            yield LeftOver(path, size_of(path), what, partial(remove_folder, path))
+        yield from _unpublished(place)
+    for cache in dict.fromkeys(caches):
+        for path, size in CacheFolder(cache).old(days):
+            what = f"a result that was not used for {days:g} days"
+            yield LeftOver(path, size, what, partial(remove_folder, path))
+
+
+def _unpublished(place: str) -> Iterator[LeftOver]:
+    """Small files that a run was about to give their names when it was killed."""
+    with suppress(OSError):
+        for name in sorted(os.listdir(place)):
+            path = os.path.join(place, name)
+            if _UNPUBLISHED.fullmatch(name) and time.time() - os.stat(path).st_mtime > _HOUR:
+                size = os.stat(path).st_size
+                yield LeftOver(path, size, "a file without a name", partial(discard, path))
