@@ -40,6 +40,8 @@ CALM = 0.33
 EMPTY_ROWS = 120_000
 """How many rows more one side of `empty` and of `native` has."""
 CALM_PAIRS = 3
+CHECKED = frozenset({"w1", "w2", "w3", "w4", "w5", "w6", "w7", "w9"})
+"""The workloads whose outputs are compared."""
 
 
 @dataclass(frozen=True)
@@ -207,11 +209,65 @@ ROWS = """COPY (SELECT i % 1000 AS k, (i * 7919) % 100003 AS v, (i % 977) / 7 AS
 SMALL_QUERY = "FROM range(5) AS r (n) |> WHERE n > 1 |> SELECT n * 2 AS twice"
 
 
+def beside(
+    workload: str, what: str, against: str, target: float, warm: tuple[str, ...]
+) -> Comparison:
+    """A workload beside a peer, as it comes; `against` is its program and its environment."""
+    name, program, venv = against.split()
+    side = peer(program, venv, workload)
+    return Comparison(f"{workload}-{name}", what, zql(workload), side, target, warm)
+
+
+POLARS, DUCKDB = "polars polars_ polars", "duckdb duckdb_ duckdb"
+POOL, ZEPHYR = "pool duckdb_mp duckdb", "zephyr zephyr_ zeph"
+WORDS = "the thousand most frequent words of 240,000 documents"
+FIRSTS = "one document of 240,000 for each normalised text, the one with the lowest id"
+SHUFFLED = "2 GB of Parquet in an order by chance, in 16 files"
+JOINED = "240,000 documents joined with 5 million rows about them, in groups"
+MANY_GROUPS = "60 million rows grouped by a nearly unique key in a memory of 1 GiB"
+
+
+def native_comparisons() -> Sequence[Comparison]:
+    """The workloads without Python, each beside the fastest peers and marin-zephyr."""
+    docs, joined = ("docs8",), ("docs8", "meta")
+    return (
+        beside("w3", WORDS, POLARS, 1.0, docs),
+        beside("w3", WORDS, DUCKDB, 1.0, docs),
+        beside("w3", WORDS, ZEPHYR, 1 / 3, docs),
+        beside("w5", FIRSTS, POLARS, 1.0, docs),
+        beside("w5", FIRSTS, DUCKDB, 1.0, docs),
+        beside("w5", FIRSTS, ZEPHYR, 1 / 3, docs),
+        beside("w6", SHUFFLED, POOL, 1.0, ("shuf",)),
+        beside("w6", SHUFFLED, DUCKDB, 1.0, ("shuf",)),
+        beside("w6", SHUFFLED, POLARS, 1.0, ("shuf",)),
+        beside("w6", SHUFFLED, ZEPHYR, 1 / 3, ("shuf",)),
+        beside("w7", JOINED, DUCKDB, 1.1, joined),
+        beside("w7", JOINED, ZEPHYR, 1 / 3, joined),
+        Comparison(
+            "w9-duckdb",
+            MANY_GROUPS,
+            zql("w9", "memory=1GiB"),
+            peer("duckdb_", "duckdb", "w9", "mem=1GiB"),
+            1.1,
+            ("ooc",),
+        ),
+        Comparison(
+            "w9-polars",
+            f"{MANY_GROUPS}, and polars, which takes what there is",
+            zql("w9", "memory=1GiB"),
+            peer("polars_", "polars", "w9"),
+            1.1,
+            ("ooc",),
+        ),
+    )
+
+
 def comparisons() -> Sequence[Comparison]:
     python = sys.executable
     imported = Side("python -c 'import duckdb'", (python, "-c", "import duckdb"))
     command = Side("zql -c QUERY", (python, "-m", "zql", "-c", SMALL_QUERY, "--format", "csv"))
     return (
+        *native_comparisons(),
         Comparison(
             "w1-cold",
             "JSON lines filtered and projected, columns not yet known, and plain DuckDB told them",
@@ -355,7 +411,7 @@ def warm(folders: Sequence[str]) -> None:
 def same_output(workload: str, a: Side, b: Side) -> str:
     """Whether both outputs have the same rows; `-` where there are none to compare."""
     checker = PEERS / "verify.py"
-    if a.out is None or b.out is None or workload not in ("w1", "w2", "w4") or not checker.exists():
+    if a.out is None or b.out is None or workload not in CHECKED or not checker.exists():
         return "-"
     texts = []
     python = str(ROOT / "venv" / "duckdb" / "bin" / "python")

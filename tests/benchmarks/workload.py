@@ -18,6 +18,7 @@ OUTPUTS = {
     "w1": "part-{shard:05d}.jsonl",
     "w2": "part-{shard:05d}.parquet",
     "w5": "part-{shard:05d}.parquet",
+    "w6": "part-{shard:05d}.parquet",
     "w9": "part-{shard:05d}.parquet",
     "w10": "out.jsonl",
     "groups": "out.jsonl",

@@ -18,6 +18,7 @@ TABLES = {
     "docs": "id BIGINT, url VARCHAR, title VARCHAR, text VARCHAR, lang VARCHAR, score DOUBLE, "
     "tags VARCHAR[], meta STRUCT(source VARCHAR; words INTEGER)",
     "hosts": "host VARCHAR, rank INTEGER, lang VARCHAR",
+    "large": "a BIGINT, b VARCHAR",
     "t": "a BIGINT, b VARCHAR, c DOUBLE",
     "u": "a BIGINT, d VARCHAR",
     "big": "id BIGINT, host VARCHAR, text VARCHAR, score DOUBLE",
@@ -43,7 +44,7 @@ class FixedCatalog(EngineCatalog):
         stem, _, suffix = patterns[0].partition(".")
         if stem not in TABLES:
             raise StorageError(f'no file matches "{patterns[0]}"', code="R720")
-        sizes = (900 << 20, 67 << 20) if stem == "big" else (1000, 1000)
+        sizes = {"big": (900 << 20, 67 << 20), "large": (1 << 30, 1 << 30)}.get(stem, (1000, 1000))
         files = tuple(InputFile(f"{stem}-{i}.{suffix}", s, str(i)) for i, s in enumerate(sizes))
         return FileTable(patterns[0], suffix.split(".")[0], files, _schema(TABLES[stem]), (), ())
 

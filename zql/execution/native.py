@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,17 +27,21 @@ from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sizes import KEPT_FILE, group_file
-from zql.execution.sources import Input, Sources
-from zql.execution.writing import FileOutput, write_file
+from zql.execution.sources import Input, Sources, casts, new_name
+from zql.execution.writing import Fed, FileOutput, write_file
 from zql.expr.expression import Column, Expr
-from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort
-from zql.physical.plan import RunSql, Stage
+from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort, StageResult
+from zql.optimizer.facts import has_subquery, has_window
+from zql.physical.plan import RunSql, Spread, Stage
 from zql.physical.sql import render
+from zql.storage import threads as packing
 from zql.storage.format import Split
 from zql.tree import Node, walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from zql.execution.exchange import Exchange
 
 T = TypeVar("T")
 
@@ -211,6 +216,20 @@ class NativeStage:
         rows = self._settings.batch_rows
         return kept.write_groups(batches, schema, folder, starts, rows, size)
 
+    def exchange(self, path: str, spread: Spread) -> Exchange:
+        """Deals the rows to the partitions of an exchange."""
+        from zql.execution.exchange import BATCH_ROWS, deal
+
+        with ExitStack() as stack:
+            engine, relations = self._relations(stack, None)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
+            engine.profile()
+            stream = stack.enter_context(engine.batches(sql, BATCH_ROWS, lossless=True))
+            found = deal(stream, stream.schema, spread, path, self._settings.budget())
+            self._add(self._count(engine, None))
+            return found
+
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""
         with ExitStack() as stack:
@@ -292,6 +311,42 @@ class NativeStage:
         threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
         return concurrently(calls, threads, self.interrupt)
 
+    def write_exchange(
+        self, outputs: Sequence[FileOutput], exchange: Exchange, source: StageResult
+    ) -> list[KeptFile]:
+        """The stage over an exchange, in files of equal numbers of its rows; several at a time."""
+        from zql.execution.exchange import InTurn
+
+        count, schema = len(outputs), exchange.schema
+        bounds = [exchange.rows * number // count for number in range(count + 1)]
+        passed = passed_columns(self._plan, source)
+
+        def write(number: int, stream: InTurn) -> KeptFile:
+            rows = stream.take(bounds[number + 1] - bounds[number])
+            fed = Fed(new_name(), schema, rows, passed)
+            sql = render(self._plan, {source: f"(SELECT {casts(source.columns)} FROM {fed.name})"})
+            with ExitStack() as stack:
+                engine, _ = self.connection(stack)
+                output = outputs[number]
+                self._running.add(engine)
+                try:
+                    return write_file(engine, sql, self.columns, output, output.path(number), fed)
+                finally:
+                    self._running.discard(engine)
+
+        def write_some(first: int, last: int) -> list[KeptFile]:
+            stream = InTurn(exchange.batches(bounds[first], bounds[last]))
+            return [write(number, stream) for number in range(first, last)]
+
+        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
+        most = min(threads, count)
+        starts = [count * number // most for number in range(most + 1)]
+        calls = [partial(write_some, *ends) for ends in pairwise(starts)]
+        # Writers that work side by side are faster when none has helpers of its own.
+        with packing.limited(1 if most == threads else threads):
+            done = concurrently(calls, threads, self.interrupt)
+        return [file for files in done for file in files]
+
     def interrupt(self) -> None:
         """Stops the statements that run."""
         for engine in list(self._running):
@@ -327,6 +382,30 @@ def _rows_of(engine: Engine, scan: Scan) -> int:
         return 0
     rows = engine.rows(f"SELECT sum(num_rows) FROM parquet_file_metadata({path_list(scan.files)})")
     return int(rows[0][0] or 0)
+
+
+def exchanged(stage: Stage) -> StageResult | None:
+    """The result of which each row of a stage of SQL is one row, in its order."""
+    plan = plan_of(stage)
+    while isinstance(plan, Project):
+        if any(has_window(a.expr) or has_subquery(a.expr) for a in plan.assigns):
+            return None
+        plan = plan.input
+    return plan if isinstance(plan, StageResult) else None
+
+
+def passed_columns(plan: LogicalPlan, source: StageResult) -> tuple[str, ...] | None:
+    """The names in `source` of a plan's columns, when it does nothing but pass them on."""
+    if plan is source:
+        return tuple(column.name for column in source.columns)
+    if not isinstance(plan, Project):
+        return None
+    below = passed_columns(plan.input, source)
+    wanted = [a.expr.name for a in plan.assigns if isinstance(a.expr, Column)]
+    if below is None or len(wanted) < len(plan.assigns):
+        return None
+    names = dict(zip((c.name for c in plan.input.columns), below, strict=True))
+    return tuple(names[name] for name in wanted)
 
 
 def plan_of(stage: Stage) -> LogicalPlan:

@@ -26,6 +26,7 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
+    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -34,6 +35,7 @@ from zql.physical.plan import (
 )
 
 if TYPE_CHECKING:
+    from zql.execution.exchange import Exchange
     from zql.execution.history import RunNotes
     from zql.execution.kept import KeptFile
     from zql.execution.mixing import Mixer
@@ -106,6 +108,8 @@ class Run:
             for stage in plan.stages
             for policy in (*policies_of(stage), *_reading(stage))
         }
+        self.exchanges: dict[int, Exchange] = {}
+        """What stages left as an exchange, until somebody wants files of their rows in order."""
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
@@ -246,6 +250,8 @@ class Run:
         from zql.execution.writing import KeptOutput
 
         folder = folder or self.folder(f"stage-{stage.id}")
+        if isinstance(stage.sink, Keep) and stage.sink.spread is not None:
+            return self.exchange(stage, stage.sink.spread, folder)
         if is_python(stage):
             inputs = self.inputs(stage)
             output = KeptOutput(folder, summed=self.reuse is not None)
@@ -277,6 +283,7 @@ class Run:
 
         if self.reuse is None:
             return None
+        self.settle(stage)
         self.look_for_rejects(stage)
         entry = self.reuse.find(self.reuse.key_of(stage, self.results, output), output.folder)
         if entry is None:
@@ -285,6 +292,34 @@ class Run:
         told = StageReport(stage.id, "native", 1, rows, 0.0, entry.records_in, reused=1)
         self.reports.append(told)
         return entry.files
+
+    def exchange(self, stage: Stage, spread: Spread, folder: str) -> tuple[KeptFile, ...]:
+        """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
+        began = time.perf_counter()
+        with self.native(stage) as native:
+            try:
+                found = native.exchange(os.path.join(folder, "exchange.arrow"), spread)
+            except EngineError as error:
+                raise self.explained(error, stage) from None
+        self.exchanges[stage.id] = found
+        self.report(stage, 1, found.rows, began, native, found.bytes)
+        return ()
+
+    def settle(self, stage: Stage) -> None:
+        """Files, in order, of the rows of exchanges that a stage reads."""
+        from zql.execution.kept import write_all
+        from zql.execution.sizes import KEPT_FILE
+
+        settings = self.host.settings
+        with self._lock:
+            for number in set(stage.inputs) & self.exchanges.keys():
+                found = self.exchanges[number]
+                folder = self.folder(f"stage-{number}")
+                rows = found.batches(0, found.rows)
+                size = settings.split_size or KEPT_FILE
+                files = write_all(rows, folder, settings.batch_rows, size)
+                self.results[number] = tuple(files)
+                del self.exchanges[number]
 
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
@@ -303,6 +338,11 @@ class Run:
 
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""
+        self.settle(stage)
+        return self.unsettled(stage)
+
+    def unsettled(self, stage: Stage) -> NativeStage:
+        """The same, for one that reads an exchange as it is."""
         host = self.host
         self.look_for_rejects(stage)
         settings = host.settings.for_stage(stage.resources, python=False)
@@ -312,6 +352,7 @@ class Run:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
+        self.settle(stage)
         self.look_for_rejects(stage)
         return inputs_of(stage, self.engine, self.settings_of(stage), self.results)
 
@@ -444,7 +485,7 @@ class Run:
         seconds = time.perf_counter() - began
         records_in = native.records_in
         profile = summed(native.profiles)
-        kept = sum(file.bytes for number in stage.inputs for file in self.results[number])
+        kept = sum(file.bytes for number in stage.inputs for file in self.results.get(number, ()))
         self.reports.append(
             StageReport(
                 stage.id,

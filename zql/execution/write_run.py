@@ -14,7 +14,7 @@ from zql.execution.engine import EngineError
 from zql.execution.fingerprint import made_of
 from zql.execution.gathering import can_gather, gathered, joined
 from zql.execution.kept import KeptFile
-from zql.execution.native import NativeStage
+from zql.execution.native import NativeStage, exchanged
 from zql.execution.own_formats import format_of
 from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
@@ -26,13 +26,14 @@ from zql.execution.task import TaskResult
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.failpoints import hit
-from zql.logical.plan import Scan
+from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
 from zql.storage import threads
 from zql.storage.format import Split, WrittenFile
 
 if TYPE_CHECKING:
+    from zql.execution.exchange import Exchange
     from zql.execution.sources import Input
 
 _WORTH_PARTS = 2
@@ -202,6 +203,12 @@ class WriteRun:
 
     def _from_sql(self, stage: Stage) -> Waiting:
         shards = self._target.shards
+        source = exchanged(stage)
+        cut = self._sink.shard or self._target.max_rows or self._target.file_size
+        exchange = None if source is None or cut else self._run.exchanges.get(source.stage)
+        if source is not None and exchange is not None:
+            count = shards if self._target.sharded else 1
+            return self._from_exchange(stage, source, exchange, count or 1)
         if self._target.sharded and shards is not None and shards > 1:
             return self._cut(stage, shards)
         if self._target.max_rows or self._target.file_size:
@@ -400,6 +407,21 @@ class WriteRun:
         written = sum(file.bytes for file in files)
         self._run.report(stage, len(files), total, began, native, written)
         return self._named(files)
+
+    def _from_exchange(
+        self, stage: Stage, source: StageResult, exchange: Exchange, count: int
+    ) -> Waiting:
+        """The rows of an exchange in shards of equal numbers of rows, as they are put in order."""
+        kept = self._publisher.kept(count)
+        if len(kept) == count:
+            return _waiting([], list(kept.values()))
+        began = time.perf_counter()
+        first = self._publisher.first_shard
+        paths = [self._target.path(first + number, count) for number in range(count)]
+        with self._run.unsettled(stage) as native:
+            files = native.write_exchange([self._output(p) for p in paths], exchange, source)
+        self._run.report(stage, count, exchange.rows, began, native, sum(f.bytes for f in files))
+        return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------
 

@@ -69,11 +69,15 @@ class FileOutput:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """Batches that a SELECT, row by row, reads under a name; they are made as it asks for them."""
+    """Batches that a SELECT, row by row, reads under a name; they are made as it asks for them.
+
+    `passed` are their columns when the SELECT gives them as they are, and no others.
+    """
 
     name: str
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
+    passed: tuple[str, ...] | None = None
 
     def readable(self, engine: Engine) -> AbstractContextManager[str]:
         """All of them, for one statement."""
@@ -142,10 +146,18 @@ def _write_batches(
         # `empty_table` makes arrays, which Arrow cannot of all types.
         nothing = pa.Table.from_batches([], fed.schema)
         schema = _answer(engine, sql, fed.name, nothing)[0]
-        made = (_answer(engine, sql, fed.name, batch)[1] for batch in fed.batches)
         writer = format_.writer(path, columns, schema, options, output.compression)
-        writer.write_all(chain.from_iterable(made))
+        if _is_same(fed, schema):
+            writer.write_all(batch.select(fed.passed) for batch in fed.batches)
+        else:
+            made = (_answer(engine, sql, fed.name, batch)[1] for batch in fed.batches)
+            writer.write_all(chain.from_iterable(made))
     return writer.rows
+
+
+def _is_same(fed: Fed, schema: pa.Schema) -> bool:
+    """Whether the rows that are fed are those to be written, type by type."""
+    return fed.passed is not None and schema.types == [fed.schema.field(n).type for n in fed.passed]
 
 
 def _answer(

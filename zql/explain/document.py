@@ -215,8 +215,10 @@ def _function(function: PythonFunction) -> Document:
 
 def _sink(stage: Stage) -> Document:
     match stage.sink:
-        case Keep():
-            return {"kind": "keep"}
+        case Keep(spread=spread):
+            if spread is None:
+                return {"kind": "keep"}
+            return {"kind": "exchange", "by": spread.ticket.name, "partitions": spread.parts}
         case Collect(names=names):
             return {"kind": "result", "columns": list(names)}
         case WriteFiles() as sink:

@@ -55,7 +55,9 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             order = f" order {_keys(plan.order)}" if plan.order else ""
             return f"DistinctOn {_list(plan.on)}{order}"
         case lp.Sort():
-            return f"Sort {_keys(plan.keys)}"
+            return f"Sort {_keys(plan.keys)}" + (
+                f" in {plan.parts} parts" if plan.parts > 1 else ""
+            )
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")

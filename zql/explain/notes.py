@@ -143,7 +143,7 @@ def _stays(optimized: lp.LogicalPlan) -> Iterator[Note]:
 def _pruned(bound: lp.LogicalPlan, optimized: lp.LogicalPlan) -> Iterator[Note]:
     before = [n for n in walk(bound) if isinstance(n, lp.Scan)]
     for scan in dict.fromkeys(n for n in walk(optimized) if isinstance(n, lp.Scan)):
-        kept = {c.column.name for c in scan.columns_read}
+        kept = {c.column.name for c in scan.columns_read if c.kind != "place"}
         whole = next((s for s in before if kept <= {c.column.name for c in s.columns_read}), scan)
         data = [c for c in whole.columns_read if c.kind in ("data", "hive")]
         read = [c for c in data if c.column.name in kept]

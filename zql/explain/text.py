@@ -143,8 +143,12 @@ def _shown_sources(plan: lp.LogicalPlan) -> dict[Node, str]:
 def sink_line(stage: Stage) -> str:
     """Where a stage's rows go."""
     match stage.sink:
-        case Keep():
-            return f"Keep for later stages: {', '.join(c.name for c in stage_columns(stage))}"
+        case Keep(spread=spread):
+            names = ", ".join(c.name for c in stage_columns(stage))
+            if spread is not None:
+                by = f"by ranges of {spread.ticket.name}"
+                return f"Exchange, {spread.parts} partitions {by}: {names}"
+            return f"Keep for later stages: {names}"
         case Collect(names=names):
             return f"Result: {', '.join(names)}"
         case WriteFiles() as sink:

@@ -28,7 +28,7 @@ def shuffle(context: Context, scope: Scope, op: ast.Shuffle) -> Scope:
     """The rows in an order by chance; with a seed, in one that the seed and the input decide."""
     seed = None if op.seed is None else seed_of(context, op.seed, "SEED")
     plan, place, ticket = ticketed(context, scope.plan, seed)
-    plan = lp.Sort(plan, (ex.SortKey(ticket), ex.SortKey(place)))
+    plan = lp.Sort(plan, (ex.SortKey(ticket), ex.SortKey(place)), shuffles=True)
     count = _count(context, op.shards)
     shards = None if count is None else Shards(count, span=op.span)
     return replace(scope, plan=plan, shards=shards)

@@ -210,11 +210,15 @@ class Distinct(Node):
 
 @node
 class DistinctOn(Node):
-    """The first row for each key, by `order`, then by input order. Order is open."""
+    """The first row for each key, by `order`, then by input order. Order is open.
+
+    `place` is a column of the input that grows along its rows, when there is one.
+    """
 
     input: LogicalPlan
     on: tuple[Expr, ...]
     order: tuple[SortKey, ...] = ()
+    place: Column | None = None
     resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -224,10 +228,16 @@ class DistinctOn(Node):
 
 @node
 class Sort(Node):
-    """Rows sorted by the keys; those that are equal in all keys come in any order."""
+    """Rows sorted by the keys; those that are equal in all keys come in any order.
+
+    `shuffles` says that the first key is a ticket by chance, the second the place in the input.
+    Then the rows may be dealt to so many `parts` by ranges of tickets before they are sorted.
+    """
 
     input: LogicalPlan
     keys: tuple[SortKey, ...]
+    shuffles: bool = False
+    parts: int = 1
     resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property

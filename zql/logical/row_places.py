@@ -16,7 +16,7 @@ PLACED_FORMATS = frozenset({"parquet"})
 
 def numbered(plan: lp.LogicalPlan, place: ex.Column) -> lp.LogicalPlan:
     """The plan with a column more, which grows along its rows: BIGINT, and not without gaps."""
-    found = _told_by_reader(plan, place)
+    found = told_by_reader(plan, place)
     if found is not None:
         return found
     passed = tuple(lp.Assign(c, c) for c in plan.columns)
@@ -24,16 +24,17 @@ def numbered(plan: lp.LogicalPlan, place: ex.Column) -> lp.LogicalPlan:
     return lp.Project(plan, (*passed, lp.Assign(place, number)))
 
 
-def _told_by_reader(plan: lp.LogicalPlan, place: ex.Column) -> lp.LogicalPlan | None:
+def told_by_reader(plan: lp.LogicalPlan, place: ex.Column) -> lp.LogicalPlan | None:
+    """The plan with that column read from its files; None where no reader can tell."""
     match plan:
         case lp.Scan() if plan.format in PLACED_FORMATS:
             column = lp.ScanColumn(place, "", "place")
             return replace(plan, columns_read=(*plan.columns_read, column))
         case lp.Filter():
-            inner = _told_by_reader(plan.input, place)
+            inner = told_by_reader(plan.input, place)
             return None if inner is None else replace(plan, input=inner)
         case lp.Project():
-            inner = _told_by_reader(plan.input, place)
+            inner = told_by_reader(plan.input, place)
             if inner is None:
                 return None
             return replace(plan, input=inner, assigns=(*plan.assigns, lp.Assign(place, place)))

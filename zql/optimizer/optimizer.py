@@ -10,12 +10,17 @@ from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
 from zql.optimizer.rules.check_every_row import check_every_row
 from zql.optimizer.rules.fold_python_aggregates import fold_python_aggregates
+from zql.optimizer.rules.guard_trims import guard_trims
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
+from zql.optimizer.rules.match_what_changes import match_what_changes
 from zql.optimizer.rules.merge_projections import merge_projections
+from zql.optimizer.rules.partition_shuffles import partition_shuffles
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
+from zql.optimizer.rules.read_late import read_late
+from zql.optimizer.rules.replace_characters import replace_characters
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
@@ -42,6 +47,12 @@ BATCHES = (
     Batch("push limits down", (push_limits_down,)),
     # Last: what the moves left without a use goes, and what is then only passed on.
     Batch("prune", (prune_columns, merge_projections)),
+    # Behind them: which columns are wanted at all decides. Both readings are pruned then.
+    Batch("read late", (read_late, prune_columns, merge_projections)),
+    Batch("shuffles", (partition_shuffles,), passes=1),
+    # Behind what compares expressions: they are no longer what was written. What the first makes
+    # the second makes cheap.
+    Batch("texts", (match_what_changes, replace_characters, guard_trims), passes=1),
     # The rules before it move operators; which of them then sees an order is known here.
     Batch("order", (keep_row_order,), passes=1, required=True),
     Batch("checks", (check_every_row,), passes=1, required=True),

@@ -48,14 +48,29 @@ Step = RunSql | CallPython
 
 
 @node
+class Spread(Node):
+    """How rows are dealt to partitions: by ranges of `ticket`, a number that chance spreads evenly.
+
+    It is a BIGINT from 0 on, or a DOUBLE from 0 to 1. The rows are ordered by it, and by `place`
+    where two are equal.
+    """
+
+    ticket: Column
+    place: Column
+    parts: int
+
+
+@node
 class Keep(Node):
     """The rows stay in the run's work folder for later stages.
 
     With `starts` the rows of a group stay in one file: it names the column that is 1 where a group
-    begins, or is empty when all rows are one group, which then is there even without any.
+    begins, or is empty when all rows are one group, which then is there even without any. With
+    `spread` they are an exchange.
     """
 
     starts: str | None = None
+    spread: Spread | None = None
 
 
 @node

@@ -25,6 +25,7 @@ from zql.physical.plan import (
     PhysicalPlan,
     RunSql,
     Sink,
+    Spread,
     Stage,
     Step,
     StoreTable,
@@ -106,9 +107,9 @@ class _Splitter:
         self.stages.append(stage)
         return number
 
-    def kept(self, part: _Native | _Tasks, starts: str | None = None) -> lp.StageResult:
+    def kept(self, part: _Native | _Tasks, sink: Keep | None = None) -> lp.StageResult:
         """The result of a stage of its own."""
-        return lp.StageResult(self.finish(part, Keep(starts)), part.columns)
+        return lp.StageResult(self.finish(part, sink or Keep()), part.columns)
 
     def native(self, plan: lp.LogicalPlan) -> lp.LogicalPlan:
         """The plan as SQL: what needs tasks is computed before and read back."""
@@ -131,6 +132,8 @@ class _Splitter:
                 return _Native(replace(self.common[plan.number], columns=plan.columns))
             case lp.Check(kept=True):
                 return _Native(self.kept(self.build(replace(plan, kept=False))))
+            case lp.Sort() if plan.parts > 1:
+                return self.shuffle(plan)
             case lp.Filter() | lp.Project() | lp.Unnest() | lp.Check() if not _sees_other_rows(
                 plan
             ):
@@ -151,6 +154,12 @@ class _Splitter:
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))
+
+    def shuffle(self, plan: lp.Sort) -> _Native:
+        """Rows dealt out by their tickets in a stage of their own."""
+        ticket, place = (c for c in (k.expr for k in plan.keys) if isinstance(c, ex.Column))
+        rows = _Native(self.native(plan.input))
+        return _Native(self.kept(rows, Keep(spread=Spread(ticket, place, plan.parts))))
 
     def reduce(self, plan: lp.Reduce) -> _Tasks:
         """Groups put together by a statement of their own, then worked on file by file."""
@@ -183,7 +192,7 @@ class _Splitter:
 
     def by_group(self, call: lp.Reduce | lp.Fold, rows: lp.LogicalPlan, keyed: bool) -> _Tasks:
         """Python over rows that a statement puts together group by group."""
-        source = self.kept(_Native(rows), STARTS if keyed else "")
+        source = self.kept(_Native(rows), Keep(STARTS if keyed else ""))
         step = CallPython(replace(call, input=lp.BatchInput(source.columns)))
         return _Tasks(source, (RunSql(source), step), call.columns, by_file=True)
 

@@ -220,13 +220,17 @@ def _(p: lp.Distinct, r: _Renderer) -> _Select:
 @_select.register
 def _(p: lp.DistinctOn, r: _Renderer) -> _Select:
     # DuckDB's DISTINCT ON leaves ties to its threads: the place in the input decides them here.
-    place = quote_identifier(_free_name("place", p.columns))
     names = ", ".join(quote_identifier(c.name) for c in p.columns)
-    numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
+    if p.place is None:
+        place = quote_identifier(_free_name("place", p.columns))
+        numbered = f"SELECT {names}, row_number() OVER () AS {place}\nFROM {r.relation(p.input)}"
+        source, back = f"(\n{numbered}\n)", f"\nORDER BY {place}"
+    else:
+        place, source, back = quote_identifier(p.place.name), r.relation(p.input), ""
     on = ", ".join(r.sql(e) for e in p.on)
     order = f"{r.sort_keys(p.order)}, " if p.order else ""
     first = f"row_number() OVER (PARTITION BY {on} ORDER BY {order}{place}) = 1"
-    text = f"SELECT {names}\nFROM (\n{numbered}\n)\nQUALIFY {first}\nORDER BY {place}"
+    text = f"SELECT {names}\nFROM {source}\nQUALIFY {first}{back}"
     return _Select(source=f"(\n{text}\n)", columns=p.columns)
 
 

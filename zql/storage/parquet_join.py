@@ -17,7 +17,7 @@ _SCHEMA, _ROWS, _GROUPS = 2, 3, 4  # of FileMetaData
 _COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7  # of RowGroup
 _CHUNK_START, _CHUNK_META, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6  # of ColumnChunk
 _PAGE_PLACES = (9, 10, 11, 14)  # of ColumnMetaData: data, index, dictionary page, bloom filter
-_COPY = 1 << 22
+_COPY = 1 << 20
 _PAGE_INDEXES = ((_COLUMN_INDEX, 7), (_OFFSET_INDEX, 5))  # the place and the length beside it
 
 
@@ -109,7 +109,8 @@ def _shift(fields: thrift.Struct, number: int, shift: int) -> None:
 def _copy(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:
     source.seek(start)
     left = stop - start
+    room = memoryview(bytearray(min(left, _COPY)))  # one for all: new memory costs more than a copy
     while left:
-        chunk = source.read(min(left, _COPY))
-        out.write(chunk)
-        left -= len(chunk)
+        count = source.readinto(room[: min(left, _COPY)])  # type: ignore[attr-defined]
+        out.write(room[:count])
+        left -= count

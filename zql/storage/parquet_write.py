@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from zql.errors import StorageError, UsageError, did_you_mean, nearest
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 ROW_GROUP_ROWS = 20_480
 _BLOCK_ROWS = 1024
+_MIB = 1 << 20
+_ROOM = 1.25
+"""How much larger than in memory a row group may be in its file before new memory is taken."""
 _GROUP_BYTES = 256 << 20
 """A row group with this much in it ends, however few rows it has."""
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
@@ -86,7 +88,9 @@ class ParquetWriter(BatchWriter):
     """Writes batches; see `RowWriter`.
 
     Rows are collected in blocks, blocks in row groups: of a fixed number of rows, or fewer where
-    they hold very much. Each group is encoded by a thread as a file of its own, and joined.
+    they hold very much. Each group is encoded by a thread as a file of its own, and joined. Nothing
+    in the file depends on how the rows were cut when they came, since blocks always begin at the
+    same rows; they are copied only where one has rows of several batches.
     """
 
     def __init__(
@@ -113,7 +117,8 @@ class ParquetWriter(BatchWriter):
         self._file = open(path, "wb")  # noqa: SIM115
         self._joiner = parquet_join.Joiner(self._file)
         self._threads = Threads()
-        self._encoded: deque[Future[bytes]] = deque()
+        self._encoded: deque[Future[pa.Buffer]] = deque()
+        self._spare: list[pa.Buffer] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """See `RowWriter`."""
@@ -134,7 +139,7 @@ class ParquetWriter(BatchWriter):
         return min(_BLOCK_ROWS, self._group_rows - done)
 
     def _end_block(self) -> None:
-        block = _one_batch(self._waiting)
+        block = _one_batch(self._waiting) if self._waiting[1:] else self._waiting[0]
         self._waiting, self._waiting_rows = [], 0
         self._blocks.append(block)
         self._group_bytes += block.nbytes
@@ -143,10 +148,17 @@ class ParquetWriter(BatchWriter):
             self._end_group()
 
     def _end_group(self) -> None:
-        self._encoded.append(self._threads.submit(self._encode, self._blocks))
+        spare = self._spare.pop() if self._spare else None
+        self._encoded.append(self._threads.submit(self._encode, self._blocks, spare))
         self._blocks, self._group_bytes = [], 0
         if self._threads.waiting(len(self._encoded)):
-            self._joiner.append(BytesIO(self._encoded.popleft().result()))
+            self._join(self._encoded.popleft().result())
+
+    def _join(self, group: pa.Buffer) -> None:
+        import pyarrow as pa
+
+        self._joiner.append(pa.BufferReader(group))
+        self._spare.append(group if group.parent is None else group.parent)
 
     def close(self) -> None:
         """See `RowWriter`."""
@@ -157,9 +169,9 @@ class ParquetWriter(BatchWriter):
                 if self._blocks:
                     self._end_group()
                 if not self.rows:
-                    self._joiner.append(BytesIO(self._encode([])))
+                    self._join(self._encode([], None))
                 while self._encoded:
-                    self._joiner.append(BytesIO(self._encoded.popleft().result()))
+                    self._join(self._encoded.popleft().result())
             finally:
                 self._threads.close()
             self._joiner.finish()
@@ -178,21 +190,40 @@ def _page_options(options: Mapping[str, Any], compression: str | None) -> dict[s
     }
 
 
-def _encoded(schema: pa.Schema, options: Mapping[str, Any], blocks: list[pa.RecordBatch]) -> bytes:
-    """A Parquet file of one row group, or of none; the blocks are used up."""
+def _encoded(
+    schema: pa.Schema,
+    options: Mapping[str, Any],
+    blocks: list[pa.RecordBatch],
+    spare: pa.Buffer | None,
+) -> pa.Buffer:
+    """A Parquet file of one row group, or of none; the blocks are used up.
+
+    It is put into `spare` memory if that is large enough: new memory costs as much as packing.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    out = pa.BufferOutputStream()
-    if blocks:
-        whole = _one_batch(blocks)
-        blocks.clear()  # the rows are held once, not twice, while they are encoded
-        arrays = [a.cast(f.type) for a, f in zip(whole.columns, schema, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=schema)
-    else:
-        table = schema.empty_table()
-    pq.write_table(table, out, row_group_size=max(table.num_rows, 1), **options)
-    return memoryview(out.getvalue()).tobytes()
+    table = pa.Table.from_batches([_cast(block, schema) for block in blocks], schema)
+    blocks.clear()
+    group = partial(pq.write_table, table, row_group_size=max(table.num_rows, 1), **options)
+    most = int(table.nbytes * _ROOM) + _MIB
+    if spare is None or spare.size < most:
+        spare = pa.allocate_buffer(most)
+    try:
+        out = pa.FixedSizeBufferWriter(spare)
+        group(out)
+        return spare.slice(0, out.tell())
+    except OSError:  # types that are smaller in memory than packed
+        grown = pa.BufferOutputStream()
+        group(grown)
+        return grown.getvalue()
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    arrays = [a.cast(f.type) for a, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -15,6 +16,17 @@ _limit: list[int] = []
 def limit(count: int) -> None:
     """Lets writers of this process use no more threads than this."""
     _limit[:] = [max(1, count)]
+
+
+@contextmanager
+def limited(count: int) -> Iterator[None]:
+    """The same for writers that are made while it lasts."""
+    before = list(_limit)
+    limit(count)
+    try:
+        yield
+    finally:
+        _limit[:] = before
 
 
 def count() -> int:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.row_places import numbered
+from zql.logical.row_places import numbered, told_by_reader
 from zql.logical.scope import Names
 from zql.optimizer.facts import outside_subqueries
 from zql.tree import Node, map_children, walk
@@ -39,7 +39,7 @@ def keep_row_order(plan: lp.LogicalPlan) -> lp.LogicalPlan:
 def _concerns(node: Node) -> bool:
     if isinstance(node, ex.Call):
         return node.window is not None or _is_ordered_aggregate(node)
-    return isinstance(node, ex.Subquery)
+    return isinstance(node, ex.Subquery | lp.DistinctOn)
 
 
 class _Rule:
@@ -68,6 +68,8 @@ class _Rule:
                 restore = seen and any(_mixes(n) for n in _own(plan))
                 if restore or any(_goes_by_place(n) for n in _own(plan)):
                     return self.placed(plan, restore)
+            case lp.DistinctOn(place=None):
+                return self.distinct_on(plan, seen)
             case _:
                 pass
         return plan
@@ -93,6 +95,16 @@ class _Rule:
         if isinstance(plan, lp.Fold):
             return replace(plan, input=inner, natives=made)
         return replace(plan, input=inner, aggregates=made)
+
+    def distinct_on(self, plan: lp.DistinctOn, seen: bool) -> lp.LogicalPlan:
+        """By the places that the reader tells, where one can: with all threads."""
+        place = ex.Column("place", "BIGINT")
+        if told_by_reader(plan.input, place) is None:
+            return plan
+        inner, place = self.numbered(plan.input)
+        firsts: lp.LogicalPlan = replace(plan, input=inner, place=place)
+        firsts = lp.Sort(firsts, (ex.SortKey(place),)) if seen else firsts
+        return lp.Project(firsts, tuple(lp.Assign(c, c) for c in plan.columns))
 
     def placed(self, plan: lp.Project | lp.Filter, restore: bool) -> lp.LogicalPlan:
         columns = plan.columns

@@ -1,0 +1,121 @@
+"""An exchange gives rows in the order of a sort, in parts of any size and from any row on."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zql.execution import exchange
+from zql.execution.exchange import InTurn, deal
+from zql.expr.expression import Column
+from zql.optimizer.rules import partition_shuffles
+from zql.physical.plan import Spread
+from zql.session import Session
+from zql.source import Source
+
+TICKETS = st.one_of(st.integers(0, 3), st.integers(0, 2**63 - 1), st.just(2**63 - 1))
+CHANCES = st.floats(0, 1, exclude_max=True)
+
+
+def dealt(path, rows, kind, parts, cut, held):
+    ticket = pa.array([t for t, _ in rows], pa.int64() if kind == "BIGINT" else pa.float64())
+    place = pa.array(range(len(rows)), pa.int64())
+    text = pa.array([x for _, x in rows], pa.string())
+    table = pa.table({"text": text, "ticket": ticket, "place": place})
+    spread = Spread(Column("ticket", kind), Column("place", "BIGINT"), parts)
+    batches = table.to_batches(max_chunksize=cut)
+    return table, deal(batches, table.schema, spread, str(path), held)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(
+        st.tuples(st.just("BIGINT"), st.lists(st.tuples(TICKETS, st.text(max_size=5)))),
+        st.tuples(st.just("DOUBLE"), st.lists(st.tuples(CHANCES, st.text(max_size=5)))),
+    ),
+    st.sampled_from([2, 8, 64]),
+    st.integers(1, 9),
+    st.sampled_from([1 << 40, 16 * 40, 16]),
+    st.integers(0, 10),
+    st.integers(0, 10),
+)
+def test_order(tmp_path_factory, given, parts, cut, budget, start, count):
+    kind, rows = given
+    path = tmp_path_factory.mktemp("exchange") / "x.arrow"
+    table, found = dealt(path, rows, kind, parts, cut, budget)
+    expected = table.sort_by([("ticket", "ascending"), ("place", "ascending")]).to_pylist()
+    assert found.rows == len(rows)
+
+    def read(first, last):
+        return pa.Table.from_batches(found.batches(first, last), table.schema).to_pylist()
+
+    assert read(0, len(rows)) == expected
+    stop = min(start + count, len(rows))
+    assert read(min(start, stop), stop) == expected[start:stop]
+
+
+def test_readers_in_turn():
+    batches = pa.table({"n": range(10)}).to_batches(max_chunksize=4)
+    turns = InTurn(iter(batches))
+    found = [[n for b in turns.take(k) for n in b["n"].to_pylist()] for k in (3, 0, 6, 1)]
+    assert found == [[0, 1, 2], [], [3, 4, 5, 6, 7, 8], [9]]
+
+
+@pytest.fixture
+def exchanged(monkeypatch):
+    """SHUFFLE of however little, and a partition in several parts."""
+    monkeypatch.setattr(partition_shuffles, "_WORTH_BYTES", 0)
+    monkeypatch.setattr(partition_shuffles, "_PARTITION_BYTES", 1 << 12)
+    monkeypatch.setattr(exchange, "_HELD_BYTES", 1 << 12)
+    monkeypatch.setattr(exchange, "PIECE_BYTES", 1 << 9)
+
+
+SHUFFLED = "FROM 'in.parquet' |> SHUFFLE SEED 3"
+WAYS = {
+    "shards": " INTO 3 SHARDS |> WRITE 'out/' OPTIONS (format = 'parquet');",
+    "one file": " |> WRITE 'out/x.parquet';",
+    "computed": " INTO 3 SHARDS |> SELECT n * 2 AS m, upper(s) AS s |> WRITE 'out/x-{shard}.csv';",
+    "no column as it is": " INTO 2 SHARDS |> SELECT h, b, n |> WRITE 'out/x-{shard}.parquet';",
+    "more shards than rows": " INTO 5 SHARDS |> WHERE n < 2 |> WRITE 'out/x-{shard}.jsonl';",
+    "filtered behind": " |> WHERE n + random() * 0 > 9 |> SELECT n, s |> WRITE 'out/x.jsonl';",
+    "sharded by key": " |> DISTRIBUTE BY b INTO 2 SHARDS |> WRITE 'out/x-{shard}.jsonl';",
+    "aggregated": " |> AGGREGATE list(n) AS ns |> WRITE 'out/x.jsonl';",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_same_files(way, exchanged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Session(workers=1, threads=2) as session:
+        session.run(
+            "FROM range(3000) AS r (n)"
+            " |> EXTEND 'text ' || n % 7 AS s, n % 2 = 0 AS b, n::HUGEINT AS h"
+            " |> WRITE 'in.parquet';"
+        )
+        files = []
+        for off in ([], ["partition_shuffles"]):
+            session.set("disabled_rules", off)
+            assert ("Exchange" in session.explain(Source("", SHUFFLED + WAYS[way]))) == (not off)
+            session.run(SHUFFLED + WAYS[way])
+            out = tmp_path / "out"
+            made = sorted(path for path in out.iterdir() if not path.name.startswith("_"))
+            files.append({path.name: path.read_bytes() for path in made})
+            out.rename(tmp_path / f"out-{len(off)}")
+    assert files[0] == files[1]
+
+
+def test_rows_for_the_caller_and_for_functions(exchanged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = SHUFFLED + " |> EXTEND py(n) AS m |> SELECT n, m"
+    with Session(workers=1, threads=2) as session:
+        session.run("FROM range(500) AS r (n) |> WRITE 'in.parquet';")
+        session.udf(lambda n: n + 1, name="py", returns="BIGINT")
+        found = []
+        for off in ([], ["partition_shuffles"]):
+            session.set("disabled_rules", off)
+            rows = session.query(SHUFFLED).to_arrow().column("n").to_pylist()
+            assert session.query(text).to_arrow().column("n").to_pylist() == rows
+            found.append(rows)
+    assert found[0] == found[1] != sorted(found[0])
+    assert sorted(found[0]) == list(range(500))

@@ -1,0 +1,224 @@
+"""Rows dealt out to partitions by one column, and read back partition by partition, in order.
+
+The file of an exchange is an Arrow IPC file; a batch in it has rows of one partition, and an index
+says which batches are of which. Writing holds a batch for each partition at most, reading one
+partition, or a part of one that is too big for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from zql.physical.plan import Spread
+from zql.storage.threads import Threads
+from zql.tree import node
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+BATCH_ROWS = 2048
+"""Rows as they come in: small batches are gathered in memory that is there already."""
+PIECE_BYTES = 96 << 10
+"""How much of a partition is gathered, about, before it is written as one batch."""
+_HELD_BYTES = 128 << 20
+"""How much of a partition is put in order at once, at most."""
+_SHARE = 16
+"""The part of the budget that is held of one partition; several are read at a time, and copied."""
+_LARGEST = float(1 << 63)
+
+Pieces = tuple["pa.RecordBatch", list[int]]
+"""Rows by partition, and where each partition begins and the last one ends."""
+
+
+@node
+class Partition:
+    """The rows of a partition: the numbers of their batches, how many, and their bytes."""
+
+    batches: tuple[int, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+
+
+@node
+class Exchange:
+    """A finished exchange: its file, and its partitions in their order."""
+
+    path: str
+    spread: Spread
+    partitions: tuple[Partition, ...]
+    held_bytes: int = _HELD_BYTES
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return sum(partition.rows for partition in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the file."""
+        return os.path.getsize(self.path)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with those that the rows are spread and ordered by."""
+        import pyarrow as pa
+
+        with pa.OSFile(self.path) as file:
+            return pa.ipc.open_file(file).schema
+
+    def batches(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """The rows with these numbers in the order of the exchange."""
+        begin = 0
+        for number, partition in enumerate(self.partitions):
+            end = begin + partition.rows
+            if begin < stop and end > start:
+                yield from _between(self._ordered(number), start - begin, stop - begin)
+            begin = end
+
+    def _ordered(self, number: int) -> Iterator[pa.Table]:
+        """The rows of a partition in order, a part after the other when it is big."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        partition, spread = self.partitions[number], self.spread
+        parts = -(-partition.bytes // self.held_bytes) or 1
+        keys = [(column.name, "ascending") for column in (spread.ticket, spread.place)]
+        with pa.OSFile(self.path) as file:
+            reader = pa.ipc.open_file(file)
+            for part in range(parts):
+                found = (reader.get_batch(i) for i in partition.batches)
+                if parts > 1:
+                    found = (_part_of(b, spread, number, part, parts) for b in found)
+                rows = pa.Table.from_batches(list(found), reader.schema)
+                by = rows.select([name for name, _ in keys])
+                yield rows.take(pc.sort_indices(by, sort_keys=keys))
+
+
+class InTurn:
+    """Rows of a stream for one reader after the other, each of which takes a number of them."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The next rows."""
+        while rows:
+            batch = next(self._batches) if self._rest is None else self._rest
+            self._rest = batch.slice(rows) if batch.num_rows > rows else None
+            batch = batch.slice(0, rows)
+            rows -= batch.num_rows
+            yield batch
+
+
+def deal(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    spread: Spread,
+    path: str,
+    budget: int,
+) -> Exchange:
+    """Writes the rows of batches by partition. Several threads put them in order meanwhile.
+
+    What reads them shall stay far below `budget`, in bytes.
+    """
+    import pyarrow as pa
+
+    partitions = [Partition() for _ in range(spread.parts)]
+    written = 0
+    threads = Threads()
+    waiting: deque[Future[Pieces]] = deque()
+    try:
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+
+            def write() -> None:
+                nonlocal written
+                rows, cuts = waiting.popleft().result()
+                for number, before in enumerate(partitions):
+                    if cuts[number + 1] == cuts[number]:
+                        continue
+                    piece = rows.slice(cuts[number], cuts[number + 1] - cuts[number])
+                    writer.write_batch(piece)
+                    partitions[number] = Partition(
+                        (*before.batches, written),
+                        before.rows + piece.num_rows,
+                        before.bytes + piece.nbytes,
+                    )
+                    written += 1
+
+            for gathered in _gathered(batches, PIECE_BYTES * spread.parts):
+                waiting.append(threads.submit(_dealt, gathered, spread))
+                if threads.waiting(len(waiting)):
+                    write()
+            while waiting:
+                write()
+    finally:
+        threads.close()
+    return Exchange(path, spread, tuple(partitions), min(_HELD_BYTES, budget // _SHARE))
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches that are about `size` bytes together."""
+    found: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        found.append(batch)
+        held += batch.nbytes
+        if held >= size:
+            yield found
+            found, held = [], 0
+    if found:
+        yield found
+
+
+def _dealt(batches: list[pa.RecordBatch], spread: Spread) -> Pieces:
+    import numpy as np
+    import pyarrow as pa
+
+    rows = pa.concat_batches(batches) if batches[1:] else batches[0]
+    batches.clear()
+    numbers = _place_in(rows, spread).astype(np.uint16)
+    order = np.argsort(numbers, kind="stable")
+    cuts = np.searchsorted(numbers[order], np.arange(spread.parts + 1))
+    return rows.take(pa.array(order)), cuts.tolist()
+
+
+def _place_in(rows: pa.RecordBatch, spread: Spread) -> np.ndarray:
+    """The partition of each row, as a number with a fraction: how far in it the row is."""
+    import numpy as np
+
+    ticket = rows.column(spread.ticket.name).to_numpy(zero_copy_only=False)
+    whole = _LARGEST if spread.ticket.type == "BIGINT" else 1.0
+    # Rounding keeps the order, and may reach the end.
+    found: np.ndarray = ticket.astype(np.float64) / whole * spread.parts
+    np.minimum(found, spread.parts - 2.0**-40, out=found)
+    return found
+
+
+def _part_of(
+    rows: pa.RecordBatch, spread: Spread, number: int, part: int, parts: int
+) -> pa.RecordBatch:
+    """The rows of one of equal parts of a partition."""
+    import numpy as np
+    import pyarrow as pa
+
+    within = (_place_in(rows, spread) - number) * parts
+    return rows.filter(pa.array(np.minimum(within.astype(np.int64), parts - 1) == part))
+
+
+def _between(tables: Iterable[pa.Table], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """The rows of tables, one behind the other, with numbers from `start` to `stop`."""
+    begin = 0
+    for table in tables:
+        first = max(start - begin, 0)
+        yield from table.slice(
+            first, max(min(stop - begin, table.num_rows) - first, 0)
+        ).to_batches()
+        begin += table.num_rows
+        if begin >= stop:
+            return
