@@ -27,7 +27,8 @@ POINTS = {
     "file_written": "any: an output file is whole, and not yet synced",
     "file_synced": "any: an output file is whole, under its hidden name",
     "task_ended": "worker: all is done, and nobody knows",
-    "folder_made": "coordinator: the folder of a run is there, and is empty",
+    "folder_made": "coordinator: a folder of a run is there, and is empty",
+    "note_written": "coordinator: a line more is in the journal",
     "stage_begun": "coordinator: a stage is about to be done",
     "task_sent": "coordinator: a task is with a worker",
     "task_acked": "coordinator: the result of a task is there",
@@ -38,6 +39,7 @@ POINTS = {
     "before_rename": "coordinator: the next file is about to get its name",
     "after_rename": "coordinator: a file has got its name, and its folder is not synced",
     "files_named": "coordinator: all files of one output have their names",
+    "before_success": "coordinator: the manifest says that all is there, `_SUCCESS` does not yet",
     "output_published": "coordinator: one output is done, others may follow",
     "run_ended": "coordinator: all is done, and the run's folder still there",
 }

@@ -24,6 +24,7 @@ from zql.execution.kept import KeptFile
 from zql.execution.pool import Pool
 from zql.execution.rejects import Rejected, RejectWatch
 from zql.execution.report import StepCount
+from zql.execution.reuse import Finished
 from zql.execution.run import Run
 from zql.execution.settings import Settings
 from zql.execution.tallies import Tally
@@ -418,7 +419,7 @@ def test_rejected_rows_count_once_for_the_limit_of_on_error():
     fake = FakeExecutor(
         None, settings, 3, told_twice=1.0, attempt=attempt_of([1] * 4, set(), numbers())
     )
-    assert len(tasks.run_tasks(specs, fake, watch, None)) == 4
+    assert len(tasks.run_tasks(specs, fake, watch, None, Finished())) == 4
 
 
 def test_random_schedules_of_real_tasks(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def check_out(
     listed = check_manifests(out)
     left = [p.name for p in temp.iterdir() if not _alive(p.name)]
     assert not left, f"I5: temporary folders are left: {left}"
-    hidden = hidden_files(out)
+    hidden = [str(p.relative_to(out)) for p in out.rglob(".*")]
     assert not hidden, f"I5: unpublished files are left: {hidden}"
     if listed == set(data_files(out)):
         assert again("skip") == 0, "I6: a third run does it again"

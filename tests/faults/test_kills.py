@@ -19,6 +19,10 @@ MANY = int(os.environ.get("ZQL_KILLS", "20"))
 KILLED = -signal.SIGKILL
 
 COORDINATOR = [
+    ("native", "folder_made:1:kill"),
+    ("native", "note_written:1:kill"),
+    ("native", "note_written:3:kill"),
+    ("native", "before_success:1:kill"),
     ("native", "stage_begun:2:kill"),
     ("native", "file_begun:1:kill"),
     ("native", "file_written:2:kill"),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from zql.execution.owned_folder import locked
+from zql.failpoints import hit
 
 Record = Mapping[str, Any]
 
@@ -34,6 +35,7 @@ class Journal:
             # The record before may have been cut off.
             line = f"\n{zlib.crc32(text.encode()):08x} {text}\n"
             os.write(self._descriptor, line.encode())
+        hit("note_written")
 
     def lock(self) -> None:
         """Shows others that its writer lives."""

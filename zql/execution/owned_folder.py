@@ -9,6 +9,8 @@ from contextlib import suppress
 from zql.execution.engine import remove_folder
 
 _LOCK = "lock"
+_WORDS = 2
+"""What stands behind the prefix in a folder's name: its owner's process, and chance."""
 
 
 class OwnedFolder:
@@ -66,9 +68,20 @@ def locked(descriptor: int) -> bool:
     return True
 
 
+def remove_unused(path: str) -> None:
+    """Removes a folder whose owner died before there was anything in it, perhaps even the lock."""
+    pid = os.path.basename(path).split("-")[-2]
+    with suppress(OSError):
+        used = set(os.listdir(path)) - {_LOCK, f".{_LOCK}"}
+        mine = os.lstat(path).st_uid == os.getuid()
+        dead = os.path.isdir("/proc/self") and not os.path.exists(f"/proc/{pid}")
+        if mine and dead and not used:
+            remove_folder(path)
+
+
 def found(root: str, prefix: str) -> Iterator[str]:
     """The paths of owned folders in a folder, whoever owns them."""
     with suppress(OSError):
         for name in sorted(os.listdir(root or ".")):
-            if name.startswith(f"{prefix}-"):
+            if name.startswith(f"{prefix}-") and name.count("-") == prefix.count("-") + _WORDS:
                 yield os.path.abspath(os.path.join(root, name))

@@ -274,6 +274,7 @@ class Publisher:
     def _succeed(self, manifest: Facts) -> None:
         """The last step: every set of files in the folder is whole."""
         if all(entry.get("finished") for entry in manifest["targets"].values()):
+            hit("before_success")
             files.write_whole(self.target.root + SUCCESS, b"", self._storage_options)
 
     def _say_columns(self, done: Sequence[WrittenFile], columns: Columns) -> None:

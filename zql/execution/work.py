@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from zql.execution.engine import make_folder
+from zql.execution.engine import make_folder, remove_folder
 from zql.execution.journal import Journal, records
-from zql.execution.owned_folder import OwnedFolder, found
+from zql.execution.owned_folder import OwnedFolder, found, remove_unused
 from zql.execution.settings import Settings
 from zql.failpoints import hit
 from zql.storage import files
@@ -182,25 +182,25 @@ class Work:
 def _owned(root: str, prefix: str) -> OwnedFolder:
     try:
         if prefix == KEPT:
-            owned = OwnedFolder.own(os.path.abspath(make_folder(root, prefix)))
+            path = os.path.abspath(make_folder(root, prefix))
         else:
             path = os.path.abspath(f"{root}{prefix}-{os.getpid()}-{os.urandom(8).hex()}")
             os.mkdir(path, 0o700)
-            owned = OwnedFolder.own(path)
     except OSError as error:
         raise files.unwritable(root[:-1] or ".", error) from None
     try:
         hit("folder_made")
+        return OwnedFolder.own(path)
     except OSError as error:
-        owned.remove()
-        raise files.unwritable(owned.path, error) from None
-    return owned
+        remove_folder(path)
+        raise files.unwritable(path, error) from None
 
 
 def left_work(root: str, prefix: str, targets: Sequence[str] = ()) -> Iterator[LeftWork]:
     """The work of dead runs with a journal in a folder: to some of these targets, or to any."""
     for path in found(root, prefix):
         if not os.path.exists(os.path.join(path, _JOURNAL)):
+            remove_unused(path)
             continue
         home = OwnedFolder.take(path)
         if home is None:
