@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 SOURCES = zql tests examples .ci
 
-.PHONY: help check format test golden docs soak bench bench-planning bench-tpch sizes
+.PHONY: help check format test golden docs soak bench bench-large bench-planning bench-tpch sizes
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -38,6 +38,9 @@ sizes:  ## the ten longest files and functions
 
 bench:  ## ZQL beside its peers (docs/benchmarks.md); ARGS names some, and --runs
 	$(PYTHON) tests/benchmarks/compare.py $(ARGS)
+
+bench-large:  ## data larger than memory, and twice the data; ARGS names some
+	$(PYTHON) tests/benchmarks/large.py $(ARGS)
 
 bench-planning:  ## what parsing, planning and checking a script cost
 	$(PYTHON) tests/benchmarks/planning.py $(ARGS)

@@ -139,9 +139,9 @@ def _python_path(side: Side) -> str:
     return str(PEERS / "peers") if "peers" in " ".join(side.command) else str(HERE.parents[1])
 
 
-def _resident(root: int) -> int:
-    """Resident bytes of a process and everything below it; shared pages count for each."""
-    below: dict[int, list[int]] = {}
+def below(root: int) -> list[int]:
+    """A process and all that are below it."""
+    children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -149,11 +149,19 @@ def _resident(root: int) -> int:
             except OSError:
                 continue
             parent = int(text[text.rindex(b")") + 2 :].split()[1])
-            below.setdefault(parent, []).append(int(entry))
-    total, todo = 0, [root]
+            children.setdefault(parent, []).append(int(entry))
+    found, todo = [], [root]
     while todo:
         pid = todo.pop()
-        todo += below.get(pid, [])
+        found.append(pid)
+        todo += children.get(pid, [])
+    return found
+
+
+def _resident(root: int) -> int:
+    """Resident bytes of a process and everything below it; shared pages count for each."""
+    total = 0
+    for pid in below(root):
         try:
             total += int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
         except OSError:

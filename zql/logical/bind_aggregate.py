@@ -8,7 +8,8 @@ from dataclasses import replace
 from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, aggregate_error
+from zql.logical.bind_call import aggregate_error
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_select import Made, check_unique, first_aggregate, has_window
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible

@@ -14,10 +14,11 @@ from zql.expr import expression as ex
 from zql.expr.functions import FIRST_ROWS, PythonFunction
 from zql.logical import declared
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments, without_shared
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_source import unique
 from zql.logical.catalog import ProbeWay
 from zql.logical.context import UNKNOWN, Context
+from zql.logical.python_arguments import bind_arguments, without_shared
 from zql.logical.scope import Scope, Visible
 from zql.schema import Field, Schema
 from zql.source import Span

@@ -13,8 +13,9 @@ from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import checked_item, grouping_key, typed_below_python
-from zql.logical.bind_expression import ExpressionBinder, is_grouping
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_select import Made, check_unique
+from zql.logical.bind_type import is_grouping
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast

@@ -13,7 +13,7 @@ from zql.errors import BindError, ZqlError
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_function_of_rows import (
     Handed,
     check_takes_rows,
@@ -30,6 +30,7 @@ from zql.logical.constants import constant_value
 from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.doubts import swapped
 from zql.logical.plan import example_path
+from zql.logical.python_arguments import bind_arguments
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast

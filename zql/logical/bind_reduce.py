@@ -10,7 +10,7 @@ from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import grouping_key
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_function_of_rows import (
     Handed,
     Keywords,
@@ -25,6 +25,7 @@ from zql.logical.bind_function_of_rows import (
 )
 from zql.logical.bind_operator import sort_keys
 from zql.logical.context import Context
+from zql.logical.python_arguments import bind_arguments
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 from zql.tree import walk

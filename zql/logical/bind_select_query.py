@@ -14,7 +14,8 @@ from typing import cast
 from zql.errors import BindError, ErrorList
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, aggregate_error
+from zql.logical.bind_call import aggregate_error
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_operator import limit
 from zql.logical.bind_select import (
     Made,

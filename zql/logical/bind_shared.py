@@ -7,11 +7,12 @@ from typing import Any
 
 from zql.errors import BindError
 from zql.expr import expression as ex
-from zql.logical.bind_expression import ExpressionBinder, bind_arguments
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_function_of_rows import python_function
 from zql.logical.constants import constant_value
 from zql.logical.context import Context
 from zql.logical.plan import Values
+from zql.logical.python_arguments import bind_arguments
 from zql.logical.python_options import as_python
 from zql.logical.scope import Scope
 from zql.syntax import ast

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.logical.bind_expression import ExpressionBinder, element_type
+from zql.logical.bind_expression import ExpressionBinder
+from zql.logical.bind_type import element_type
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast

@@ -10,9 +10,10 @@ from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.bind_aggregate import checked_key
-from zql.logical.bind_expression import ExpressionBinder, is_grouping
+from zql.logical.bind_expression import ExpressionBinder
 from zql.logical.bind_grouping import Groups, is_sets, key_column
 from zql.logical.bind_select import Made
+from zql.logical.bind_type import is_grouping
 from zql.logical.context import Context
 from zql.logical.scope import Scope
 from zql.syntax import ast
