@@ -31,6 +31,7 @@ soak:  ## a thousand random pipelines and the whole alphabet, 500 kills, a group
 	ZQL_EXAMPLES=1000 $(PYTHON) -m pytest tests/same_answer
 	ZQL_KILLS=500 $(PYTHON) -m pytest tests/faults/test_kills.py
 	ZQL_GROUP_ROWS=5200000 $(PYTHON) -m pytest tests/execution/test_reduce.py -k bigger
+	ZQL_WIDE_ROWS=400000 ZQL_SKEW_ROWS=20000000 $(PYTHON) -m pytest tests/execution/test_memory.py tests/execution/test_skew.py
 
 sizes:  ## the ten longest files and functions
 	$(PYTHON) .ci/sizes.py zql

@@ -21,7 +21,7 @@ from zql.storage.parquet_write import page_compression
 from zql.tree import node
 
 MODES = ("error", "overwrite", "append", "skip")
-_OWN_OPTIONS = {
+OWN_OPTIONS = {
     "format": "VARCHAR",
     "mode": "VARCHAR",
     "compression": "VARCHAR",
@@ -75,7 +75,7 @@ class Target:
     @property
     def format_options(self) -> tuple[tuple[str, Any], ...]:
         """The options for the format's writer."""
-        return tuple((n, v) for n, v in self.options if n not in _OWN_OPTIONS)
+        return tuple((n, v) for n, v in self.options if n not in OWN_OPTIONS)
 
     @property
     def sharded(self) -> bool:
@@ -124,7 +124,7 @@ def _checked(
     _check_placeholders(pattern)
     given = {name.lower(): value for name, value in options.items()}
     format_ = known or _format(pattern, given.get("format"), own)
-    allowed = {**_OWN_OPTIONS, **format_.write_options}
+    allowed = {**OWN_OPTIONS, **format_.write_options}
     for name in _LATER:
         if name in given and name not in allowed:
             raise UsageError(f'the option "{name}" of WRITE is not supported yet', code="U631")

@@ -55,7 +55,7 @@ def _parts(stage: Stage, settings: Settings) -> Iterator[str]:
         yield f"a task for each file of whole groups that stage {source.stage} leaves"
     elif isinstance(source, lp.StageResult):
         size = settings.split_size
-        by = f"by {mib(size)} (split_size)" if size else "about 64, of 4 MiB to 64 MiB"
+        by = f"by {mib(size)} (split_size)" if size else sizes.split_of_tasks(0).reason
         if settings.tasks:
             by = f"about {settings.tasks}, as the hint says"
         yield f"tasks over the rows of stage {source.stage}: {by}"
