@@ -23,13 +23,24 @@ from multiprocessing import forkserver, popen_forkserver, reduction, spawn, util
 from typing import Any
 
 
+class _Names(list[str]):
+    """Names of modules, of which `multiprocessing` thinks that there are none.
+
+    Else it would hand `sys.path` over on the command line, which may be longer than there is room.
+    """
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class ForkServer:
     """A server of one pool; it is started with the first worker, and again when it has ended."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         """The server imports `modules`, as far as they are there, before it forks."""
-        self._server: Any = forkserver.ForkServer()
-        self._server.set_forkserver_preload(list(modules))
+        server: Any = forkserver.ForkServer()
+        server._preload_modules = _Names(modules)
+        self._server = server
 
     def start(self) -> int:
         """Starts the server, if it does not run; its process id."""

@@ -23,6 +23,7 @@ from zql.execution import worker
 from zql.execution.call_timeout import DUMP, Overdue, Watch
 from zql.execution.executor import Bug, Death, Job, Outcome
 from zql.execution.machine import private_memory
+from zql.execution.mixing import LiveJobs
 from zql.execution.printouts import Inbox, levels
 from zql.execution.settings import Settings
 from zql.execution.starter import Starter
@@ -137,7 +138,8 @@ class Pool:
         return time.monotonic() - self._started > _START_SECONDS
 
     def _start(self) -> Any:
-        parent, context = os.getpid(), None
+        parent: int = os.getpid()
+        context: Any = None
         if sys.platform.startswith("linux"):
             from zql.execution.fork_server import ForkContext, ForkServer
 
@@ -147,8 +149,9 @@ class Pool:
         from joblib.externals.loky import ProcessPoolExecutor
         from joblib.externals.loky.backend import resource_tracker
 
-        # Else it starts when the first semaphore is there, and a kill meanwhile would leave that.
-        resource_tracker.ensure_running()
+        if context is None:
+            # Else it starts when the first semaphore is there, and a kill meanwhile leaves that.
+            resource_tracker.ensure_running()
         executor = ProcessPoolExecutor(
             max_workers=self._settings.worker_count(),
             timeout=None,
@@ -166,7 +169,8 @@ class _Run:
     def __init__(self, pool: Pool, jobs: Sequence[Job], seconds: float | None) -> None:
         self._pool = pool
         self._seconds = seconds
-        self._waiting = deque(jobs)
+        self._live = jobs if isinstance(jobs, LiveJobs) else None
+        self._waiting = deque(() if self._live is not None else jobs)
         self._suspects: deque[Job] = deque()
         self._in_flight: dict[Any, Job] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
@@ -186,7 +190,11 @@ class _Run:
         self._pool.executor()
         end = None if self._seconds is None else time.monotonic() + self._seconds
         try:
-            while self._waiting or self._suspects or self._in_flight:
+            while self._waiting or self._suspects or self._in_flight or self._may_grow():
+                if self._live is not None:
+                    self._waiting.extend(self._live.take())
+                    if self._live.abandoned:
+                        return
                 if self._pool.interrupted:
                     raise Interrupted("interrupted", code="R799")
                 if end is not None and time.monotonic() > end:
@@ -216,8 +224,7 @@ class _Run:
             self._suspected = bool(self._suspects)
         queue = self._suspects if self._suspected else self._waiting
         most = 1 if self._suspected else 2 * self._pool.settings.worker_count()
-        while queue and len(self._in_flight) < most:
-            job = queue.popleft()
+        while len(self._in_flight) < most and (job := self._take(queue)) is not None:
             try:
                 future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
@@ -230,6 +237,22 @@ class _Run:
             self._in_flight[future] = job
             hit("task_sent")
             future.add_done_callback(self._done.put)
+
+    def _may_grow(self) -> bool:
+        return self._live is not None and self._live.open
+
+    def _take(self, queue: deque[Job]) -> Job | None:
+        """The first job that may be begun beside those in flight; None when there is none."""
+        if self._live is not None and self._live.dropped:
+            kept = [job for job in queue if job.id not in self._live.dropped]
+            queue.clear()
+            queue.extend(kept)
+        busy = Counter(job.group for job in self._in_flight.values())
+        for at, job in enumerate(queue):
+            if job.most is None or busy[job.group] < job.most:
+                del queue[at]
+                return job
+        return None
 
     def _next(self) -> Any:
         """A future that is done, or None after a moment."""
@@ -316,7 +339,8 @@ class _Run:
 
     def _watch_memory(self) -> None:
         """Ends the biggest worker when all processes together are over the budget."""
-        budget = self._pool.settings.budget()
+        said = self._pool.settings.budget()
+        budget = max((job.budget or said for job in self._in_flight.values()), default=said)
         used = {pid: private_memory(pid) for pid in pids(self._pool.executor())}
         if not used or sum(used.values()) + private_memory(os.getpid()) <= budget:
             return
