@@ -8,9 +8,9 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -202,7 +202,7 @@ def source_digest(source: str, folder: str) -> str:
     """A hash of Python text in a script, and of the files in the script's folder that it needs."""
     files: set[str] = set()
     folder = os.path.abspath(folder)
-    _add_imports(ast.parse(source), folder, files, (folder, *_folders))
+    _add_imports(_imported(ast.parse(source)), folder, files, (folder, *_folders))
     return _digest(files, source.encode())
 
 
@@ -239,22 +239,31 @@ def _digest(files: set[str], first: bytes = b"") -> str:
 
 
 def _with_imports(path: str, seen: set[str], roots: Sequence[str]) -> None:
-    if path in seen or not path.endswith(".py"):
+    if path in seen or not path.endswith(".py") or not is_users(path):
         return
     seen.add(path)
     try:
-        with open(path, "rb") as file:
-            tree = ast.parse(file.read())
+        facts = os.stat(path)
+        names = _imported_by(path, facts.st_mtime_ns, facts.st_size)
     except (OSError, SyntaxError, ValueError):
         return
-    _add_imports(tree, os.path.dirname(path), seen, roots)
+    _add_imports(names, os.path.dirname(path), seen, roots)
 
 
-def _add_imports(tree: ast.AST, folder: str, seen: set[str], roots: Sequence[str]) -> None:
-    for level, name in _imported(tree):
+@lru_cache(1024)
+def _imported_by(path: str, _changed: int, _size: int) -> tuple[tuple[int, str], ...]:
+    """What a file imports; it is read again when it has changed."""
+    with open(path, "rb") as file:
+        return tuple(_imported(ast.parse(file.read())))
+
+
+def _add_imports(
+    names: Iterable[tuple[int, str]], folder: str, seen: set[str], roots: Sequence[str]
+) -> None:
+    for level, name in names:
         above = os.path.join(folder, *[os.pardir] * (level - 1)) if level else folder
         found = _modules(above, name)
-        if not level:
+        if not level and name.partition(".")[0] not in sys.stdlib_module_names:
             # Of several folders that have it, Python takes the first; its own may not be searched.
             found += next(filter(None, (_modules(root, name) for root in roots)), [])
         for path in found:
