@@ -14,7 +14,9 @@ DYING = """
 import os, signal
 def f(a: int) -> int:
     if os.path.exists("die") and a == 3:
-        os.kill(os.getppid(), signal.SIGKILL)
+        with open(f"/proc/{os.getppid()}/stat") as file:  # the server's, which the run has started
+            run = int(file.read().rpartition(")")[2].split()[1])
+        os.kill(run, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
     return a
 """
@@ -90,7 +92,9 @@ def test_clean_removes_what_the_dead_have_left(zql, tmp_path):
     done = zql("clean")
     assert "removed FOLDER/out/.zql-work-NUMBER: work of a dead run, SIZE" in shown(done)
     assert not (tmp_path / "out").exists()
-    assert list((tmp_path / ".tmp").iterdir()) == []
+    # This folder is too deep for a socket, which then stands in one of multiprocessing's own.
+    left = [path for path in (tmp_path / ".tmp").iterdir() if not path.name.startswith("pymp-")]
+    assert left == []
     assert zql("clean").stderr == "nothing is left\n"
 
 

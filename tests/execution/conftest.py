@@ -49,14 +49,23 @@ class Place:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory):
-    """Sessions by number of workers."""
+    """Sessions by number of workers; one whose settings a test has changed ends with that test."""
     sessions: dict[int, Session] = {}
     temp = tmp_path_factory.mktemp("shared")
+    settings = {}
 
     def session(workers: int) -> Session:
         if workers not in sessions:
             sessions[workers] = Session(temp_dir=str(temp), workers=workers)
+            settings[workers] = sessions[workers].settings
         return sessions[workers]
+
+    def end_changed() -> None:
+        for workers, one in list(sessions.items()):
+            if one.settings != settings[workers]:
+                sessions.pop(workers).close()
+
+    session.end_changed = end_changed
 
     yield session
     for one in sessions.values():
@@ -69,5 +78,6 @@ def place(tmp_path, monkeypatch, shared):
     monkeypatch.chdir(tmp_path)
     place = Place(tmp_path, shared)
     yield place
+    shared.end_changed()
     assert list(place.temp.iterdir()) == [], "temporary files are left"
     assert list(tmp_path.rglob(".zql-*")) == [], "unpublished files are left"

@@ -22,6 +22,8 @@ from contextlib import suppress
 from multiprocessing import forkserver, popen_forkserver, reduction, spawn, util
 from typing import Any
 
+_LONGEST_FOLDER = 80
+
 
 class _Names(list[str]):
     """Names of modules, of which `multiprocessing` thinks that there are none.
@@ -36,15 +38,27 @@ class _Names(list[str]):
 class ForkServer:
     """A server of one pool; it is started with the first worker, and again when it has ended."""
 
-    def __init__(self, modules: Sequence[str]) -> None:
-        """The server imports `modules`, as far as they are there, before it forks."""
+    def __init__(self, modules: Sequence[str], folder: str) -> None:
+        """The server imports `modules`, as far as they are there, before it forks.
+
+        It listens at a socket in `folder`.
+        """
+        self._folder = folder
         server: Any = forkserver.ForkServer()
         server._preload_modules = _Names(modules)
         self._server = server
 
     def start(self) -> int:
         """Starts the server, if it does not run; its process id."""
-        self._server.ensure_running()
+        # Else the socket gets a folder that a kill would leave; names of sockets must be short.
+        config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
+        before = config.get("tempdir")
+        if len(self._folder.encode()) < _LONGEST_FOLDER:
+            config["tempdir"] = self._folder
+        try:
+            self._server.ensure_running()
+        finally:
+            config["tempdir"] = before
         return int(self._server._forkserver_pid)
 
     def fork(self, descriptors: Sequence[int]) -> tuple[int, int]:

@@ -263,11 +263,27 @@ def _add_imports(
     for level, name in names:
         above = os.path.join(folder, *[os.pardir] * (level - 1)) if level else folder
         found = _modules(above, name)
-        if not level and name.partition(".")[0] not in sys.stdlib_module_names:
+        first = name.partition(".")[0]
+        if not level and first not in sys.stdlib_module_names:
             # Of several folders that have it, Python takes the first; its own may not be searched.
-            found += next(filter(None, (_modules(root, name) for root in roots)), [])
+            having = (root for root in roots if _may_have(root, first))
+            found += next(filter(None, (_modules(root, name) for root in having)), [])
         for path in found:
             _with_imports(path, seen, roots)
+
+
+def _may_have(folder: str, name: str) -> bool:
+    """Whether there is anything in a folder that a module of this name could be."""
+    try:
+        names = _names_in(folder, os.stat(folder).st_mtime_ns)
+    except OSError:
+        return False
+    return name in names or f"{name}.py" in names
+
+
+@lru_cache(4096)
+def _names_in(folder: str, _changed: int) -> frozenset[str]:
+    return frozenset(os.listdir(folder))
 
 
 def _modules(folder: str, name: str) -> list[str]:

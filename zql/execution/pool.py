@@ -143,7 +143,7 @@ class Pool:
         if sys.platform.startswith("linux"):
             from zql.execution.fork_server import ForkContext, ForkServer
 
-            self._server = self._server or ForkServer(_LOADED)
+            self._server = self._server or ForkServer(_LOADED, self._folder)
             parent = self._server.start()  # it loads its modules while this process does
             context = ForkContext(self._server)
         from joblib.externals.loky import ProcessPoolExecutor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from zql.execution.engine import remove_folder
 from zql.execution.kept import KeptFile
@@ -50,6 +51,8 @@ class StoredTables:
     def __init__(self) -> None:
         self.tables: dict[str, StoredTable] = {}
         self._works: list[Work] = []
+        # Nobody may close it: then it is done when it goes, or the process.
+        finalize(self, _end, self._works, unfinished=False)
 
     def put(self, name: str, table: StoredTable) -> None:
         """Takes in a finished table; the files of the one it replaces go."""
@@ -66,7 +69,11 @@ class StoredTables:
     def close(self, *, unfinished: bool = False) -> None:
         """Removes all tables; those of an `unfinished` script that may be resumed stay for that."""
         self.tables.clear()
-        works, self._works = self._works, []
-        for work in works:
-            work.published = not unfinished
-            work.close()
+        _end(self._works, unfinished=unfinished)
+
+
+def _end(works: list[Work], *, unfinished: bool) -> None:
+    while works:
+        work = works.pop()
+        work.published = not unfinished
+        work.close()
