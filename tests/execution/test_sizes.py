@@ -34,7 +34,7 @@ def test_what_is_set_is_taken():
     assert sizes.split_of_tasks(967 * MIB).size == 32 * MIB
     assert sizes.split_of_tasks(967 * MIB, 64 * MIB) == (64 * MIB, "split_size")
     assert sizes.split_of_tasks(967 * MIB, 64 * MIB, tasks=10).size == -(-967 * MIB // 10)
-    assert sizes.group_file(0) == 4 * MIB
+    assert sizes.group_file(0) == sizes.SMALLEST_SPLIT
     assert sizes.group_file(1 << 40) == 256 * MIB
     assert Settings().split_size is None
 

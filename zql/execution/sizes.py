@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from zql.execution.settings import MIB
 
-SMALLEST_SPLIT, LARGEST_SPLIT = 4 * MIB, 64 * MIB
+SMALLEST_SPLIT, LARGEST_SPLIT = 8 * MIB, 64 * MIB
 TASKS_WANTED = 32
 """Enough for all processors of a machine, and for a last task that is short."""
 MOST_TASKS = 4096
