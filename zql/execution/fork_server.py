@@ -22,7 +22,10 @@ from contextlib import suppress
 from multiprocessing import forkserver, popen_forkserver, reduction, spawn, util
 from typing import Any
 
+from zql.execution.engine import make_folder, remove_folder
+
 _LONGEST_FOLDER = 80
+"""Names of sockets must be short: 107 bytes."""
 
 
 class _Names(list[str]):
@@ -44,17 +47,19 @@ class ForkServer:
         It listens at a socket in `folder`.
         """
         self._folder = folder
+        self._short = ""
         server: Any = forkserver.ForkServer()
         server._preload_modules = _Names(modules)
         self._server = server
 
     def start(self) -> int:
         """Starts the server, if it does not run; its process id."""
-        # Else the socket gets a folder that a kill would leave; names of sockets must be short.
+        # Else the socket gets a folder that a kill would leave.
         config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
         before = config.get("tempdir")
-        if len(self._folder.encode()) < _LONGEST_FOLDER:
-            config["tempdir"] = self._folder
+        if len(self._folder.encode()) >= _LONGEST_FOLDER:
+            self._folder = self._short = make_folder("/tmp")  # noqa: S108 - nobody else can enter
+        config["tempdir"] = self._folder
         try:
             self._server.ensure_running()
         finally:
@@ -73,6 +78,8 @@ class ForkServer:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self._server._stop()
+        if self._short:
+            remove_folder(self._short)
 
 
 class _Forked(popen_forkserver.Popen):
