@@ -10,15 +10,24 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 _WAIT = 10.0
 _OURS = ("zql-", "zqlwork-")
 """How the names of this program's temporary files begin."""
 
 
-def children(pid: int | None = None) -> dict[int, str]:
-    """The processes below one, at any depth, that are not ended, and what was started there."""
-    parents: dict[int, int] = {}
+class Process(NamedTuple):
+    """What the system says of a process; `state` is Z of one that has ended."""
+
+    state: str
+    parent: int
+    session: int
+
+
+def processes() -> dict[int, Process]:
+    """All of the machine."""
+    found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -26,8 +35,13 @@ def children(pid: int | None = None) -> dict[int, str]:
             except OSError:
                 continue
             words = text[text.rindex(")") + 2 :].split()
-            if words[0] != "Z":
-                parents[int(name)] = int(words[1])
+            found[int(name)] = Process(words[0], int(words[1]), int(words[3]))
+    return found
+
+
+def children(pid: int | None = None) -> dict[int, str]:
+    """The processes below one, at any depth, that are not ended, and what was started there."""
+    parents = {one: p.parent for one, p in processes().items() if p.state != "Z"}
     found = {}
     for one in parents:
         above = one

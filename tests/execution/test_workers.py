@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from zql.errors import Interrupted, UdfError
 from zql.execution.engine import remove_stale_folders
+from zql.execution.left_overs import left_overs
 from zql.execution.work import BESIDE, left_work
+
+from leaks import processes, semaphores
 
 HERE = Path(__file__).parent
 
@@ -171,16 +174,7 @@ def test_too_much_memory_ends_one_worker_not_the_machine(place):
 
 
 def children(pid):
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                text = Path(f"/proc/{name}/stat").read_text()
-            except OSError:
-                continue
-            if int(text[text.rindex(")") + 2 :].split()[1]) == pid:
-                found.append(int(name))
-    return found
+    return [number for number, process in processes().items() if process.parent == pid]
 
 
 def alive(pid):
@@ -197,11 +191,6 @@ def wait_until(condition, seconds=20.0):
             return False
         time.sleep(0.05)
     return True
-
-
-def semaphores_of(pid: int) -> list[str]:
-    """Others on the machine have semaphores too: loky's names have the process in them."""
-    return [name for name in os.listdir("/dev/shm") if f"-{pid}-" in name]
 
 
 @pytest.fixture
@@ -239,11 +228,11 @@ def running(place):
     assert wait_until((place.folder / "busy").exists, 60)
     below = children(process.pid)
     assert below
-    assert semaphores_of(process.pid), "loky names them in another way now"
+    assert semaphores(process.pid), "loky names them in another way now"
     yield process
     process.stderr.close()
     assert wait_until(lambda: not any(alive(pid) for pid in below)), "orphans are left"
-    assert wait_until(lambda: not semaphores_of(process.pid)), "semaphores are left"
+    assert wait_until(lambda: not semaphores(process.pid)), "semaphores are left"
     if process.returncode == -signal.SIGKILL:
         remove_stale_folders(str(place.temp))
         for left in left_work("out/", BESIDE):
@@ -283,3 +272,11 @@ def test_stale_folders_are_removed(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         [f"zql-{os.getpid()}-abc", f"other-{dead}-abc", "zql-x-y"]
     )
+
+
+def test_clean_removes_files_of_dead_processes_too(tmp_path):
+    path = tmp_path / "zql-999999999-0000"
+    path.write_text("left")
+    (left,) = left_overs([str(tmp_path)], [], 1)
+    left.remove()
+    assert not path.exists()

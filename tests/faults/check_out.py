@@ -12,7 +12,7 @@ from pathlib import Path
 
 from zql.storage.manifest import MANIFEST
 
-from leaks import semaphores
+from leaks import processes, semaphores
 
 _WAIT = 10.0
 
@@ -124,17 +124,7 @@ def _gone(pid: int) -> None:
 
 def in_session(session: int) -> list[int]:
     """The processes of a session that are not ended."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                text = Path(f"/proc/{name}/stat").read_text()
-            except OSError:
-                continue
-            words = text[text.rindex(")") + 2 :].split()
-            if words[0] != "Z" and int(words[3]) == session:
-                found.append(int(name))
-    return found
+    return [n for n, p in processes().items() if p.state != "Z" and p.session == session]
 
 
 def _alive(name: str) -> bool:

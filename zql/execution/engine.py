@@ -402,11 +402,16 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 def remove_stale_folders(root: str) -> None:
     """Removes this user's folders, and temporary files, of processes that were killed."""
     for path in stale_folders(root):
-        if os.path.isdir(path):
-            remove_folder(path)
-        else:
-            with suppress(OSError):
-                os.unlink(path)
+        remove_stale(path)
+
+
+def remove_stale(path: str) -> None:
+    """Removes what `stale_folders` found: a folder, or a file."""
+    if os.path.isdir(path):
+        remove_folder(path)
+        return
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def stale_folders(root: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from zql.execution.cache_folder import CacheFolder, size_of
-from zql.execution.engine import remove_folder, stale_folders
+from zql.execution.engine import remove_folder, remove_stale, stale_folders
 from zql.execution.owned_folder import OwnedFolder, found
 from zql.execution.work import BESIDE, KEPT, LeftWork, noted
 from zql.storage.files import discard
@@ -44,7 +44,7 @@ def left_overs(places: Sequence[str], caches: Sequence[str], days: float) -> Ite
                     owned.release()
         for path in stale_folders(place):
             what = "temporary files of a dead run"
-            yield LeftOver(path, size_of(path), what, partial(remove_folder, path))
+            yield LeftOver(path, size_of(path), what, partial(remove_stale, path))
         yield from _unpublished(place)
     for cache in dict.fromkeys(caches):
         for path, size in CacheFolder(cache).old(days):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -170,12 +170,11 @@ class WriteRun:
     def _shard_each(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """Each task writes a shard."""
         count = len(inputs)
-        first = self._publisher.first_shard
         kept, every = self._kept_of(count)
         if every:
             return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
-        paths = [self._target.path(first + number, count) for number in numbers]
+        paths = self._paths(numbers, count)
         outputs = [self._output(path) for path in paths]
         self._tell_sources(paths, [inputs[n] for n in numbers])
         done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers, count)
@@ -263,12 +262,11 @@ class WriteRun:
         """Each split of the scan gives a shard."""
         began = time.perf_counter()
         count = len(inputs)
-        first = self._publisher.first_shard
         kept, every = self._kept_of(count)
         if every:
             return _waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
-        paths = [self._target.path(first + number, count) for number in numbers]
+        paths = self._paths(numbers, count)
         self._tell_sources(paths, [inputs[n] for n in numbers])
         files, reused = self._written_parts(stage, native, paths, numbers, inputs)
         rows = sum(file.rows for file in files)
@@ -310,8 +308,7 @@ class WriteRun:
         self._publisher.sources.clear()  # a file may come of several parts
         listed = self._publisher.listed_shards()
         stay = self._publisher.kept(count) if listed == count else {}
-        first = self._publisher.first_shard
-        named = [(self._target.path(first + n, count), file) for n, file in enumerate(files)]
+        named = list(zip(self._paths(range(count), count), files, strict=True))
         waiting = [item for n, item in enumerate(named) if n not in stay]
         for path, _ in waiting:
             self._publisher.folder_for(path)
@@ -373,8 +370,7 @@ class WriteRun:
         kept = self._publisher.kept(shards)
         if len(kept) == shards:
             return _waiting([], list(kept.values()))
-        first = self._publisher.first_shard
-        paths = [self._target.path(first + number, shards) for number in range(shards)]
+        paths = self._paths(range(shards), shards)
         outputs = [self._output(path) for path in paths]
         self._run.keep(kept_stage(stage))
         began = time.perf_counter()
@@ -418,14 +414,18 @@ class WriteRun:
         if len(kept) == count:
             return _waiting([], list(kept.values()))
         began = time.perf_counter()
-        first = self._publisher.first_shard
-        paths = [self._target.path(first + number, count) for number in range(count)]
+        paths = self._paths(range(count), count)
         with self._run.unsettled(stage) as native:
             files = native.write_exchange([self._output(p) for p in paths], exchange, source)
         self._run.report(stage, count, exchange.rows, began, native, sum(f.bytes for f in files))
         return _waiting(list(zip(paths, files, strict=True)))
 
     # ---- files ---------------------------------------------------------------------------------
+
+    def _paths(self, numbers: Iterable[int], count: int) -> list[str]:
+        """The names of these of `count` new shards."""
+        first = self._publisher.first_shard
+        return [self._target.path(first + number, count) for number in numbers]
 
     def _output(self, path: str) -> FileOutput:
         """How the file for a path is written first."""

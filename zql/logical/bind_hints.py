@@ -23,16 +23,6 @@ from zql.settings_text import parse_bytes, parse_seconds
 from zql.syntax import ast
 from zql.tree import Node, map_children, walk
 
-_ASKING = (
-    lp.Filter
-    | lp.Project
-    | lp.Aggregate
-    | lp.Distinct
-    | lp.DistinctOn
-    | lp.Sort
-    | lp.Join
-    | lp.Unnest
-)
 RESOURCES = {
     "workers": "workers",
     "threads": "threads",
@@ -95,7 +85,7 @@ def with_resources(
     """The plan that an operator made of the one `below`, with its resources."""
     if plan is below:
         return plan
-    kept = replace(plan, resources=resources) if isinstance(plan, _ASKING) else plan
+    kept = replace(plan, resources=resources) if isinstance(plan, lp.ASKING) else plan
     return map_children(kept, lambda n: _on_the_way(n, below, resources))
 
 

@@ -659,6 +659,9 @@ Output = Write | Query | Finish | Store
 Root = Output | Program
 """The plan of a statement."""
 
+ASKING = Filter | Project | Aggregate | Distinct | DistinctOn | Sort | Join | Unnest
+"""Operators of SQL that may say what their stage may use."""
+
 LogicalPlan = (
     Scan
     | MemoryScan

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from zql.expr import expression as ex
 from zql.expr.functions import ErrorPolicy
 from zql.logical.plan import LogicalPlan
+from zql.logical.scope import Names
 from zql.tree import Node, children, map_children, walk
 
 _NEVER_FAIL = frozenset(
@@ -159,3 +160,8 @@ def _map_columns(expr: ex.Expr, swap: Callable[[Node], Node]) -> ex.Expr:
     if isinstance(expr, ex.Column):
         return swap(expr)  # type: ignore[return-value]
     return map_children(expr, lambda child: _map_columns(child, swap))
+
+
+def unused_names(plan: LogicalPlan) -> Names:
+    """Names for new columns, which no column of the plan has."""
+    return Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})

@@ -117,18 +117,6 @@ def rejects_of(policy: int) -> int:
     return -policy
 
 
-_ASKING = (
-    PythonFunction
-    | lp.Filter
-    | lp.Project
-    | lp.Aggregate
-    | lp.Distinct
-    | lp.DistinctOn
-    | lp.Sort
-    | lp.Join
-    | lp.Unnest
-)
-
 Sink = Keep | Collect | WriteFiles | Drop | StoreTable
 
 
@@ -165,7 +153,7 @@ def resources_in(nodes: Iterable[Node]) -> Resources | None:
         node.resources
         for top in nodes
         for node in walk(top)
-        if isinstance(node, _ASKING) and node.resources is not None
+        if isinstance(node, PythonFunction | lp.ASKING) and node.resources is not None
     )
 
 

@@ -14,7 +14,7 @@ from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.logical.scope import Names
-from zql.optimizer.facts import has_subquery, is_volatile
+from zql.optimizer.facts import has_subquery, is_volatile, unused_names
 from zql.tree import Node, children, map_children, rewrite_up, walk
 
 
@@ -22,7 +22,7 @@ def fold_python_aggregates(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     """The plan without `PythonAggregateCall`s. Raises `BindError` for grouping sets."""
     if not any(isinstance(n, ex.PythonAggregateCall) for n in walk(plan)):
         return plan
-    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    names = unused_names(plan)
 
     def visit(node: Node) -> Node:
         if not isinstance(node, lp.Aggregate) or not any(map(_first_call, node.aggregates)):

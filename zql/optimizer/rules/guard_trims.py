@@ -14,7 +14,7 @@ from typing import Any
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.scope import Names
-from zql.optimizer.facts import columns_of, has_subquery, has_window, is_volatile
+from zql.optimizer.facts import columns_of, has_subquery, has_window, is_volatile, unused_names
 from zql.tree import Node, map_children, rewrite_up, walk
 
 _ENDS = (r"\p{Zs}\z", r"\A\p{Zs}")
@@ -24,7 +24,7 @@ def guard_trims(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     """The plan with such calls guarded."""
     if not any(_is_trim(n) for n in walk(plan)):
         return plan
-    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    names = unused_names(plan)
 
     def visit(node: Node) -> Node:
         return _guarded(node, names) if isinstance(node, lp.Project) else node

@@ -28,6 +28,7 @@ from zql.optimizer.facts import (
     may_fail,
     output_names,
     outside_subqueries,
+    unused_names,
 )
 from zql.tree import Node, children, map_children, rewrite_up, walk
 
@@ -36,7 +37,7 @@ def isolate_python_calls(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     """The plan without `PythonCall`s. Raises `BindError` for a call that has no place."""
     if not any(isinstance(n, ex.PythonCall) for n in walk(plan)):
         return plan
-    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    names = unused_names(plan)
     isolated: lp.LogicalPlan = rewrite_up(plan, lambda node: _isolate(node, names))
     return isolated
 

@@ -17,7 +17,7 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.row_places import numbered, told_by_reader
 from zql.logical.scope import Names
-from zql.optimizer.facts import outside_subqueries
+from zql.optimizer.facts import outside_subqueries, unused_names
 from zql.tree import Node, map_children, walk
 
 _ORDERED_AGGREGATES = frozenset(
@@ -32,7 +32,7 @@ def keep_row_order(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     """The plan with places of rows where something would lose their order, or must see it."""
     if not any(_concerns(n) for n in walk(plan)):
         return plan
-    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    names = unused_names(plan)
     return _Rule(names).visit(plan, True)
 
 

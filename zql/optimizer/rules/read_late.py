@@ -15,7 +15,14 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.row_places import told_by_reader
 from zql.logical.scope import Names
-from zql.optimizer.facts import calls_python, columns_of, has_subquery, has_window, is_volatile
+from zql.optimizer.facts import (
+    calls_python,
+    columns_of,
+    has_subquery,
+    has_window,
+    is_volatile,
+    unused_names,
+)
 from zql.tree import Node, children, rewrite_up, walk
 
 _WIDE = ("VARCHAR", "BLOB", "JSON", "STRUCT", "MAP", "UNION")
@@ -25,7 +32,7 @@ def read_late(plan: lp.LogicalPlan) -> lp.LogicalPlan:
     """The plan with each such DISTINCT ON over few columns, joined with the rest."""
     if not any(isinstance(n, lp.DistinctOn) for n in walk(plan)):
         return plan
-    names = Names({n.name.casefold() for n in walk(plan) if isinstance(n, ex.Column)})
+    names = unused_names(plan)
 
     def visit(node: Node) -> Node:
         return _late(node, names) if isinstance(node, lp.DistinctOn) else node
