@@ -22,6 +22,7 @@ WITHOUT_A_CASE = {
     "R725": "a protocol whose package is missing: which ones are depends on the installation",
     "R728": "a file without columns: the binder refuses such queries",
     "R731": "Python's own MemoryError in a task",
+    "R739": "rows that are closed before their end: tests/session reads on",
     "R799": "an interruption: tests/cli sends the signal",
     "S110": "depth: tests/syntax writes the thousands of parentheses",
     "U626": "a package whose format cannot be loaded: tests/formats installs one",

@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pyarrow as pa
 import pytest
 import zql
-from zql.errors import UdfError
+from zql.errors import RunError, UdfError
 from zql.source import Source
+
+from leaks import Leaks
 
 
 def read(path):
@@ -244,6 +247,38 @@ def test_a_session_that_is_closed_at_once_leaves_no_folder(folder, text):
         with zql.Session(temp_dir=str(temp)) as session:
             session.check(Source("job.zql", text))
     assert list(temp.iterdir()) == []
+
+
+TWO_OUTPUTS = """CREATE TEMP FUNCTION f(n BIGINT) RETURNS BIGINT LANGUAGE python AS $$
+def f(n): return n
+$$;
+FROM range(100000)
+|> EXTEND f(range) AS n
+|> TEE (|> WRITE 'out/a.jsonl')
+|> WHERE n > 10;
+"""
+
+
+@pytest.mark.parametrize("text", ["FROM range(100000)", TWO_OUTPUTS])
+@pytest.mark.parametrize("end", ["dropped", "closed"])
+def test_rows_that_are_not_read_to_their_end_leave_nothing(folder, text, end):
+    """Those that nobody holds any longer, and those that a session is closed with."""
+    temp = folder / "temp"
+    temp.mkdir()
+    with zql.Session(temp_dir=str(temp), workers=1) as session:
+        leaks = Leaks(temp)
+        results = [r for r in session.statements(Source("job.zql", text)) if r.rows is not None]
+        batches = results[0].rows.batches()
+        assert next(batches).num_rows > 0
+        if end == "dropped":
+            del results, batches
+            gc.collect()
+            assert not [left for left in leaks.found() if "folder" in left or "lock" in left]
+    assert list(temp.iterdir()) == []
+    assert [thread.name for thread in threading.enumerate() if "zql-engine" in thread.name] == []
+    if end == "closed":
+        with pytest.raises(RunError, match="gone"):
+            list(batches)
 
 
 def test_a_function_of_the_program_fails_under_its_name_at_its_line(session):

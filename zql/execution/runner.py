@@ -7,6 +7,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
 
 from zql.errors import Interrupted
 from zql.execution.engine import Engine, make_folder, removed_with
@@ -54,6 +55,8 @@ class Runner:
         self._folder: str | None = None
         self._remove_folder: Callable[[], object]
         self._pool: Executor | None = None
+        self._streams: WeakSet[RowStream] = WeakSet()
+        """Rows that may be read to their end still."""
         self._retries = 0
         """Of pools that are closed."""
 
@@ -102,6 +105,7 @@ class Runner:
             raise
         if not asked:
             run.close()
+        self._streams.update(streams)
         return report, streams
 
     def collect(self, plan: PhysicalPlan) -> RowStream:
@@ -111,7 +115,7 @@ class Runner:
         """
         run = Run(self, plan)
         try:
-            return run.stream()
+            stream = run.stream()
         except KeyboardInterrupt:
             run.close()
             raise Interrupted("interrupted", code="R799") from None
@@ -121,6 +125,8 @@ class Runner:
         except BaseException:
             run.close()
             raise
+        self._streams.add(stream)
+        return stream
 
     def probe(
         self,
@@ -162,7 +168,9 @@ class Runner:
             self._pool.interrupt()
 
     def close(self) -> None:
-        """Ends the workers and removes the temporary files."""
+        """Ends the workers and what rows are still read of, and removes the temporary files."""
+        for stream in list(self._streams):
+            stream.close()
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
+from weakref import finalize
 
-from zql.errors import ZqlError
+from zql.errors import RunError, ZqlError
 from zql.execution import kinds
 from zql.execution.engine import ArrowStream, Engine, EngineError
 from zql.execution.kinds import Kind
@@ -25,7 +26,8 @@ _AS_TEXT = frozenset({"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM"})
 class RowStream:
     """One pass over a result, in one of its three forms. A context manager.
 
-    The query runs when the first rows are asked for, and holds no more than it needs to.
+    The query runs when the first rows are asked for, and holds no more than it needs to. What was
+    kept for it goes with the last reference, if nobody has closed it before.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class RowStream:
         self._select = select
         self._columns = columns
         self._stack = stack
+        self._end = finalize(self, stack.close)
+        self._end.atexit = False  # folders of a process that ends are removed by others
         self._explain = explain
         self._opened = False
         self._stream: ArrowStream | None = None
@@ -82,12 +86,14 @@ class RowStream:
         """All rows as Arrow batches."""
         if not self._columns:
             return
+        self._still_there()
         with self._errors():
             stream = self._engine.batches(self._arrow_sql(), batch_rows or _BATCH_ROWS)
         self._stream = stream
         self._stack.callback(stream.close)
         rows = iter(stream)
         while True:
+            self._still_there()
             with self._errors():
                 batch = next(rows, None)
             if batch is None:
@@ -107,13 +113,21 @@ class RowStream:
 
     def close(self) -> None:
         """Ends the query and removes what was kept for it; twice does no harm."""
-        self._stack.close()
+        self._end()
 
     def __enter__(self) -> RowStream:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _still_there(self) -> None:
+        if not self._end.alive:
+            raise RunError(
+                "the rest of these rows is gone: they, or their session, have been closed",
+                code="R739",
+                hint="read them to their end first",
+            )
 
     def _written(self) -> list[WriteColumn]:
         from zql.storage.format import WriteColumn
@@ -127,6 +141,7 @@ class RowStream:
         """The next rows of the SELECT in a form, which stays the one of the first call."""
         if not self._columns:
             return []
+        self._still_there()
         with self._errors():
             if not self._opened:
                 # Nothing else can be done on a connection with an open result, not even tidying up.
