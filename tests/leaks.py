@@ -15,6 +15,8 @@ from typing import NamedTuple
 _WAIT = 10.0
 _OURS = ("zql-", "zqlwork-")
 """How the names of this program's temporary files begin."""
+_FOR_GOOD = frozenset({"zql-call"})
+"""Threads that are there for as long as the process is, and wait for calls."""
 
 
 class Process(NamedTuple):
@@ -110,7 +112,7 @@ class Leaks:
         for name, count in open_files().items():
             found[f"open file {name}"] += count
         for thread in threading.enumerate():
-            if thread.name.startswith("zql-"):
+            if thread.name.startswith("zql-") and thread.name not in _FOR_GOOD:
                 found[f"thread {thread.name}"] += 1
         for path in temporary(self._temp_root) if self._temp_root else ():
             found[f"temporary {path}"] += 1

@@ -112,7 +112,7 @@ class Engine:
         self._connection: Any = None
         self._root: Engine = self
         self._cursors: WeakSet[Engine] = WeakSet()
-        self._helper = Helper(offload)
+        self._helper = _helper_of(self, offload)
         self._types: dict[tuple[DataType, bool], pa.DataType] = {}
         self._sql = ""
         self._mode = ConversionMode()
@@ -123,7 +123,7 @@ class Engine:
         """Another connection to the same database; registered objects are not shared."""
         other = Engine.__new__(Engine)
         other.__dict__.update(self.__dict__)
-        other._helper = Helper(self._helper.active)  # noqa: SLF001 - of the same class
+        other._helper = _helper_of(other, self._helper.active)  # noqa: SLF001 - of the same class
         other._own_folder = False  # noqa: SLF001
         other._connection = self._run(self._new_cursor)  # noqa: SLF001
         self._root._cursors.add(other)  # noqa: SLF001 - an interruption is theirs too
@@ -427,6 +427,13 @@ def stale_folders(root: str) -> Iterator[str]:
             with suppress(OSError):
                 if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
                     yield path
+
+
+def _helper_of(engine: Engine, active: bool) -> Helper:
+    """A helper whose thread ends with the engine, if nobody has ended it before."""
+    helper = Helper(active)
+    finalize(engine, helper.close).atexit = False
+    return helper
 
 
 def removed_with(owner: object, path: str) -> Callable[[], object]:

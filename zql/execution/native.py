@@ -23,6 +23,7 @@ from zql.execution.engine import (
 )
 from zql.execution.kept import KeptFile
 from zql.execution.locate import scan_place
+from zql.execution.picks import picks_of
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
@@ -319,11 +320,11 @@ class NativeStage:
 
         count, schema = len(outputs), exchange.schema
         bounds = [exchange.rows * number // count for number in range(count + 1)]
-        passed = passed_columns(self._plan, source)
+        picks = picks_of(self._plan, source)
 
         def write(number: int, stream: InTurn) -> KeptFile:
             rows = stream.take(bounds[number + 1] - bounds[number])
-            fed = Fed(new_name(), schema, rows, passed)
+            fed = Fed(new_name(), schema, rows, picks)
             sql = render(self._plan, {source: f"(SELECT {casts(source.columns)} FROM {fed.name})"})
             with ExitStack() as stack:
                 engine, _ = self.connection(stack)
@@ -392,20 +393,6 @@ def exchanged(stage: Stage) -> StageResult | None:
             return None
         plan = plan.input
     return plan if isinstance(plan, StageResult) else None
-
-
-def passed_columns(plan: LogicalPlan, source: StageResult) -> tuple[str, ...] | None:
-    """The names in `source` of a plan's columns, when it does nothing but pass them on."""
-    if plan is source:
-        return tuple(column.name for column in source.columns)
-    if not isinstance(plan, Project):
-        return None
-    below = passed_columns(plan.input, source)
-    wanted = [a.expr.name for a in plan.assigns if isinstance(a.expr, Column)]
-    if below is None or len(wanted) < len(plan.assigns):
-        return None
-    names = dict(zip((c.name for c in plan.input.columns), below, strict=True))
-    return tuple(names[name] for name in wanted)
 
 
 def plan_of(stage: Stage) -> LogicalPlan:

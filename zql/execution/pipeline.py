@@ -24,6 +24,7 @@ from zql.execution.group_calls import GroupCaller
 from zql.execution.held import Attempt
 from zql.execution.kept import KeptFile, Part, part_reader, rechunked
 from zql.execution.kinds import Kind, parse, travels_as_text, wire_type
+from zql.execution.picks import picks_of
 from zql.execution.places import placing
 from zql.execution.printed import Printer
 from zql.execution.profile import profile_of, rows_scanned
@@ -262,16 +263,21 @@ class Pipeline:
         relation = f"(SELECT {casts(leaf.columns)} FROM {_BATCH})"
         relations = sources.of(plan, {leaf: relation})
         sql = render(plan, relations)
+        picks = picks_of(plan, leaf)
+        known: pa.Schema | None = None
         for batch in stream:
             began = time.perf_counter()
             count.rows_in += batch.num_rows
-            engine.register(_BATCH, batch)
-            with (
-                placing(plan, relations),
-                engine.batches(sql, self._settings.batch_rows, lossless=True) as selected,
-            ):
-                found = list(selected)
-            engine.unregister(_BATCH)
+            if picks is not None and known is not None and picks.fit(batch.schema, known):
+                found = [picks.of(batch)]
+            else:
+                engine.register(_BATCH, batch)
+                with (
+                    placing(plan, relations),
+                    engine.batches(sql, self._settings.batch_rows, lossless=True) as selected,
+                ):
+                    found, known = list(selected), selected.schema
+                engine.unregister(_BATCH)
             count.seconds += time.perf_counter() - began
             for piece in found:
                 count.rows_out += piece.num_rows

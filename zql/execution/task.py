@@ -22,6 +22,7 @@ from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError
 from zql.execution.kept import KeptFile, KeptWriter, new_path
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of
+from zql.execution.picks import picks_of
 from zql.execution.pipeline import Pipeline, leaves
 from zql.execution.places import placing
 from zql.execution.rejects import Rejected
@@ -256,7 +257,7 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
     if first is None:
         relation = sources.registered(None, leaf.columns)
     else:
-        fed = Fed(new_name(), first.schema, chain((first,), stream))
+        fed = Fed(new_name(), first.schema, chain((first,), stream), picks_of(plan, leaf))
         relation = f"(SELECT {casts(leaf.columns)} FROM {fed.name})"
     relations = sources.of(plan, {leaf: relation})
     select = render(plan, relations)

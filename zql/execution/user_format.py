@@ -41,6 +41,8 @@ _NUMBER = ReadColumn("row", "file_row_number", "BIGINT", "row")
 class UserFormat:
     """See the module, and `Format`. What the user's code raises is a `UdfError`."""
 
+    writes_columns = True
+
     def __init__(self, own: PythonFormat) -> None:
         self.own = own
         self.name = own.name

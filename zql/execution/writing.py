@@ -15,6 +15,7 @@ from zql.execution.checksums import summed
 from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
+from zql.execution.picks import Picks
 from zql.execution.sources import registered_stream
 from zql.expr.expression import Column
 from zql.expr.functions import PythonFormat
@@ -71,13 +72,13 @@ class FileOutput:
 class Fed:
     """Batches that a SELECT, row by row, reads under a name; they are made as it asks for them.
 
-    `passed` are their columns when the SELECT gives them as they are, and no others.
+    `picks` is what the SELECT takes of them, when it does no more.
     """
 
     name: str
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
-    passed: tuple[str, ...] | None = None
+    picks: Picks | None = None
 
     def readable(self, engine: Engine) -> AbstractContextManager[str]:
         """All of them, for one statement."""
@@ -147,17 +148,13 @@ def _write_batches(
         nothing = pa.Table.from_batches([], fed.schema)
         schema = _answer(engine, sql, fed.name, nothing)[0]
         writer = format_.writer(path, columns, schema, options, output.compression)
-        if _is_same(fed, schema):
-            writer.write_all(batch.select(fed.passed) for batch in fed.batches)
+        picks = fed.picks if format_.writes_columns else None
+        if picks is not None and picks.fit(fed.schema, schema):
+            writer.write_all(map(picks.of, fed.batches))
         else:
             made = (_answer(engine, sql, fed.name, batch)[1] for batch in fed.batches)
             writer.write_all(chain.from_iterable(made))
     return writer.rows
-
-
-def _is_same(fed: Fed, schema: pa.Schema) -> bool:
-    """Whether the rows that are fed are those to be written, type by type."""
-    return fed.passed is not None and schema.types == [fed.schema.field(n).type for n in fed.passed]
 
 
 def _answer(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class DelimitedFormat:
     """CSV with the comma, TSV with the tab; else the same."""
 
+    writes_columns = False
+
     read_options: Mapping[str, str] = {
         **FOR_ALL_READERS,
         "delimiter": "CHAR",

@@ -175,6 +175,8 @@ class Format(Protocol):
 
     name: str
     suffixes: tuple[str, ...]
+    writes_columns: bool
+    """Whether `output_sql` gives the columns as they are, but for types that the format lacks."""
 
     @property
     def read_options(self) -> Mapping[str, str]:

@@ -32,6 +32,7 @@ class JsonlFormat:
 
     name = "jsonl"
     suffixes: tuple[str, ...] = (".jsonl", ".ndjson", ".json")
+    writes_columns = False
     read_options: Mapping[str, str] = {
         **FOR_ALL_READERS,
         "columns": "STRUCT",

@@ -39,6 +39,7 @@ class ParquetFormat:
 
     name = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
+    writes_columns = True
     read_options: Mapping[str, str] = FOR_ALL_READERS
     write_options: Mapping[str, str] = {
         "compression": "VARCHAR",
