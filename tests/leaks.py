@@ -124,4 +124,5 @@ class Leaks:
         gc.collect()
         while (new := self._all() - self._before) and time.monotonic() < end:
             time.sleep(0.05)
+            gc.collect()  # what a thread held until now may be part of a cycle
         return [f"{name} ({count} more)" if count > 1 else name for name, count in new.items()]

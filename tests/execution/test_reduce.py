@@ -89,7 +89,7 @@ def session(request, folder):
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(rows=TABLES)
 def test_it_gives_what_aggregate_gives(rows, session, folder, monkeypatch):

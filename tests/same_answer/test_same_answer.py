@@ -89,7 +89,8 @@ MOVED = (
 
 SOAK = "ZQL_EXAMPLES" in os.environ
 PIPELINES = [p for n in (1, 2) for p in itertools.product(ALPHABET, repeat=n)]
-PIPELINES += list(itertools.product(ALPHABET if SOAK else MOVED, repeat=3))
+THREE = list(itertools.product(ALPHABET if SOAK else MOVED, repeat=3))
+PIPELINES += THREE if SOAK else THREE[::3]  # each letter at each place as often as the others
 
 
 def write_table(folder, rows, files=2):
@@ -139,12 +140,13 @@ def check(session, clauses, rows):
     assert agree(expected, got), f"{script(clauses)}\n{rows}\nexpected {expected}\ngot {got}"
 
 
-def test_every_short_pipeline(session, tmp_path, monkeypatch):
+@pytest.mark.parametrize("part", range(4))
+def test_every_short_pipeline(session, tmp_path, monkeypatch, part):
     monkeypatch.chdir(tmp_path)
     write_table(tmp_path, TABLE)
     prepare(session, tmp_path)
     session.disabled = frozenset()
-    for clauses in PIPELINES:
+    for clauses in PIPELINES[part::4]:
         check(session, clauses, TABLE)
 
 
