@@ -39,14 +39,13 @@ class Way:
     def shows(self, script: str) -> bool:
         """Whether it differs from the first way: steps and pools are there where Python is."""
         native = "IMPORT PYTHON" not in script and "LANGUAGE python" not in script
-        return not (native and (self.pooled or self.disabled == {"fuse_steps"}))
+        return not (native and self.pooled)
 
 
 WAYS = (
     Way("as it comes"),
     Way("without rules", ALL_RULES),
-    Way("unfused", frozenset({"fuse_steps"})),
-    Way("pool of 1", frozenset(), 1),
+    Way("unfused in a pool of 1", frozenset({"fuse_steps"}), 1),
     Way("pool of 4", frozenset(), 4),
 )
 
@@ -62,7 +61,7 @@ def session_for():
             opened[way] = Session(workers=way.workers)
             if way.pooled:
                 made = opened[way]
-                made.settings = replace(made.settings, inline_bytes=0, split_size=96)
+                made.settings = replace(made.settings, inline_bytes=0, split_size=160)
         return opened[way]
 
     def close() -> None:

@@ -117,6 +117,7 @@ class Engine:
         self._sql = ""
         self._mode = ConversionMode()
         self._limits: list[Limits] = []
+        self._in_force = Limits(self._threads, self._memory)
         self._limiting = threading.Lock()
 
     def cursor(self) -> Engine:
@@ -234,17 +235,37 @@ class Engine:
                 root._limit(limits, add=False)  # noqa: SLF001
 
     def _limit(self, limits: Limits, *, add: bool) -> None:
-        with self._limiting, self.cursor() as cursor:
+        with self._limiting:
             if add:
                 self._limits.append(limits)
             else:
                 at = next(i for i, each in enumerate(self._limits) if each is limits)
                 del self._limits[at]
-            said = [limits.threads for limits in self._limits if limits.threads is not None]
-            cursor.rows(f"SET threads = {(said or [self._threads])[-1]}")
-            said = [limits.memory for limits in self._limits if limits.memory is not None]
-            with suppress(EngineError):  # more is held at the moment, by who cannot let it go
-                cursor.rows(f"SET memory_limit = '{(said or [self._memory])[-1]}B'")
+            threads = [limits.threads for limits in self._limits if limits.threads is not None]
+            memory = [limits.memory for limits in self._limits if limits.memory is not None]
+            self._set_limits((threads or [self._threads])[-1], (memory or [self._memory])[-1])
+
+    def _set_limits(self, threads: int, memory: int) -> None:
+        """Says what is new: with other threads DuckDB ends and begins some, which takes ms."""
+        before, self._in_force = self._in_force, Limits(threads, memory)
+        if before == self._in_force:
+            return
+        if threads != before.threads:
+            self._say(f"SET threads = {threads}")
+        if memory != before.memory:
+            try:
+                self._say(f"SET memory_limit = '{memory}B'")
+            except EngineError:  # more is held at the moment, by who cannot let it go
+                self._in_force = Limits(threads, before.memory)
+
+    def _say(self, sql: str) -> None:
+        """One short statement beside what this connection does."""
+
+        def say() -> None:
+            with self._connected().cursor() as cursor:
+                cursor.execute(sql).fetchall()
+
+        self._run(say)
 
     def profile(self) -> None:
         """Counts what statements of this connection do from now on; see `profiled`."""
