@@ -40,6 +40,7 @@ _CLOSE_SECONDS = 10.0
 _START_SECONDS = 120.0
 """How long it may take until one of them is ready for jobs."""
 _LOADED = (
+    "pyarrow.compute",
     "pyarrow.parquet",
     "duckdb",
     "joblib.externals.loky.process_executor",
