@@ -230,6 +230,34 @@ class NativeStage:
             self._add(self._count(engine, None))
             return found
 
+    def keep_groups(self, folder: str, exchange: Exchange) -> list[KeptFile]:
+        """Leaves the groups of rows that were dealt out, which it reads, in a folder."""
+        from zql.execution import partitions
+
+        def select(rows: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+            (source,) = (n for n in walk(self._plan) if isinstance(n, StageResult))
+            with ExitStack() as stack:
+                engine, sources = self.connection(stack)
+                reader = pa.RecordBatchReader.from_batches(schema, rows)
+                relations: dict[Node, str] = {source: sources.registered(reader, source.columns)}
+                stack.enter_context(placing(self._plan, relations))
+                engine.profile()
+                self._running.add(engine)
+                stack.callback(self._running.discard, engine)
+                sql, most = render(self._plan, relations), self._settings.batch_rows
+                found = list(stack.enter_context(engine.batches(sql, most, lossless=True)))
+                self._add(self._count(engine, None))
+                return found
+
+        import pyarrow as pa
+
+        schema = exchange.schema
+        ways = partitions.Ways.of(exchange, self._settings)
+        size = self._settings.split_size or KEPT_FILE
+        with self._engine.limited(ways.threads):
+            groups = partitions.groups(exchange, ways, select, self.interrupt)
+            return kept.write_all(groups, folder, self._settings.batch_rows, size)
+
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""
         with ExitStack() as stack:

@@ -16,7 +16,7 @@ from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
-from zql.execution.native import NativeStage
+from zql.execution.native import NativeStage, plan_of
 from zql.execution.settings import Settings
 from zql.execution.stages import columns_of, explained, is_python, reading
 from zql.execution.stored import StoredTable
@@ -26,7 +26,6 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
-    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -251,7 +250,11 @@ class Run:
 
         folder = folder or self.folder(f"stage-{stage.id}")
         if isinstance(stage.sink, Keep) and stage.sink.spread is not None:
-            return self.exchange(stage, stage.sink.spread, folder)
+            if not stage.sink.spread.keys:  # else the stage that groups them says whether
+                self.exchanges[stage.id] = self.exchange(stage)
+            return ()
+        if stage.by_partition:
+            return self.keep_groups(stage, folder)
         if is_python(stage):
             inputs = self.inputs(stage)
             output = KeptOutput(folder, summed=self.reuse is not None)
@@ -293,17 +296,55 @@ class Run:
         self.reports.append(told)
         return entry.files
 
-    def exchange(self, stage: Stage, spread: Spread, folder: str) -> tuple[KeptFile, ...]:
-        """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
+    def keep_groups(self, stage: Stage, folder: str) -> tuple[KeptFile, ...]:
+        """Does a stage that may group partition by partition, and the one that deals its rows out.
+
+        In one statement where that is good enough. Either way it is the same result.
+        """
+        from zql.execution import partitions
+        from zql.execution.writing import KeptOutput
+
+        rows = partitions.dealing(self.plan, stage)
+        whole = partitions.undealt(stage, rows)
+        settings = self.host.settings.for_stage(stage.resources, python=False)
+        self.settle(rows)
+        size = partitions.bytes_of_rows(plan_of(rows), self.results, self.host.objects)
+        if not partitions.choice(size, settings).deals:
+            return self.keep(whole, folder)
+        known = self.finished_work(whole, KeptOutput(folder))
+        if known is not None:
+            self.results[stage.id] = known
+            return known
+        found = self.exchange(rows)
         began = time.perf_counter()
         with self.native(stage) as native:
             try:
-                found = native.exchange(os.path.join(folder, "exchange.arrow"), spread)
+                files = tuple(native.keep_groups(folder, found))
             except EngineError as error:
                 raise self.explained(error, stage) from None
-        self.exchanges[stage.id] = found
+        os.remove(found.path)
+        if self.reuse is not None:
+            key = self.reuse.key_of(whole, self.results, KeptOutput(folder))
+            files = self.reuse.add(key, files, native.records_in)
+        count = sum(file.rows for file in files)
+        written = sum(file.bytes for file in files)
+        self.report(stage, len(found.partitions), count, began, native, written)
+        self.results[stage.id] = files
+        return files
+
+    def exchange(self, stage: Stage) -> Exchange:
+        """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
+        if not isinstance(stage.sink, Keep) or stage.sink.spread is None:
+            raise InternalError("the stage does not deal out its rows")
+        path = os.path.join(self.folder(f"stage-{stage.id}"), "exchange.arrow")
+        began = time.perf_counter()
+        with self.native(stage) as native:
+            try:
+                found = native.exchange(path, stage.sink.spread)
+            except EngineError as error:
+                raise self.explained(error, stage) from None
         self.report(stage, 1, found.rows, began, native, found.bytes)
-        return ()
+        return found
 
     def settle(self, stage: Stage) -> None:
         """Files, in order, of the rows of exchanges that a stage reads."""

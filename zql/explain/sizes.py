@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zql.execution import sizes
+from zql.execution import partitions, sizes
 from zql.execution.machine import allowed_memory
+from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
@@ -21,6 +22,10 @@ from zql.tree import walk
 
 def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
     """The numbers of a statement: none of one whose input is so small that it is not cut."""
+    for stage in plan.stages:
+        if stage.by_partition:
+            own = settings.for_stage(stage.resources, python=False)
+            yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
     scans = [s for stage in plan.stages for s in (stage.source, *walk(stage)) if _is_scan(s)]
     total = sum(file.size for scan in dict.fromkeys(scans) for file in scan.files)  # type: ignore[union-attr]
     asked = any(stage.resources is not None for stage in plan.stages)
@@ -37,6 +42,20 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
             )
     if total > sizes.SMALLEST_SPLIT:
         yield from _of_the_run(plan, settings)
+
+
+def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
+    """Whether the rows of a stage are dealt out for another one, and to how many partitions."""
+    spread = rows.sink.spread if isinstance(rows.sink, Keep) else None
+    count = f"{spread.parts if spread else 1} partitions"
+    plan = plan_of(rows)
+    found = partitions.choice(partitions.bytes_of_rows(plan, {}, {}), settings)
+    if found.deals:
+        return f"stage {stage.id}: {count}: {found.reason}"
+    if any(isinstance(node, lp.StageResult | lp.MemoryScan) for node in walk(plan)):
+        memory = mib(settings.native_memory() // partitions.SHARE)
+        return f"stage {stage.id}: {count}, if there are more than {memory} of rows for it"
+    return f"stage {stage.id}: one statement, with stage {rows.id}: {found.reason}"
 
 
 def _is_scan(node: object) -> bool:

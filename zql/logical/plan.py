@@ -182,13 +182,15 @@ class Aggregate(Node):
     """Groups; keys first. No key: one row. Order is open.
 
     With `sets` the rows are grouped once for each, by the keys of these numbers; the other keys are
-    NULL then. The keys are columns of the input in that case.
+    NULL then. The keys are columns of the input in that case. The rows may be dealt to so many
+    `parts` by their keys, and grouped in each.
     """
 
     input: LogicalPlan
     keys: tuple[Assign, ...]
     aggregates: tuple[Assign, ...]
     sets: tuple[tuple[int, ...], ...] = ()
+    parts: int = 1
     resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property

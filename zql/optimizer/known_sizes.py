@@ -1,0 +1,28 @@
+"""How much there is to be read, as far as a plan knows it."""
+
+from __future__ import annotations
+
+from zql.expr import expression as ex
+from zql.logical import plan as lp
+from zql.tree import walk
+
+_PACKED = 3
+"""Rows in memory are about so many times as big as in files."""
+_ROW_BYTES = 16
+"""Of what is made of numbers: a key and a value."""
+
+
+def known_bytes(plan: lp.LogicalPlan) -> int:
+    """About how many bytes the rows have in memory that a plan reads from files or makes."""
+    nodes = list(dict.fromkeys(walk(plan)))
+    read = sum(f.size for n in nodes if isinstance(n, lp.Scan) for f in n.files)
+    return _PACKED * read + sum(_made(n) for n in nodes if isinstance(n, lp.TableFunction))
+
+
+def _made(plan: lp.TableFunction) -> int:
+    """The bytes that `range(..)` makes."""
+    ends = [a.value for a in plan.args if isinstance(a, ex.Literal) and isinstance(a.value, int)]
+    if plan.name not in ("range", "generate_series") or len(ends) < len(plan.args):
+        return 0
+    start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+    return max(0, (stop - start) // (step or 1)) * _ROW_BYTES
