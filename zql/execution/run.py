@@ -328,7 +328,7 @@ class Run:
             files = self.reuse.add(key, files, native.records_in)
         count = sum(file.rows for file in files)
         written = sum(file.bytes for file in files)
-        self.report(stage, len(found.partitions), count, began, native, written)
+        self.report(stage, len(native.profiles), count, began, native, written)
         self.results[stage.id] = files
         return files
 

@@ -20,8 +20,6 @@ _HELD = frozenset(
         "quantile",
         "quantile_cont",
         "quantile_disc",
-        "percentile_cont",
-        "percentile_disc",
         "approx_quantile",
         "reservoir_quantile",
         "approx_top_k",

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from zql.expr import expression as ex
 from zql.logical import plan as lp
+from zql.optimizer.facts import free_columns
 from zql.optimizer.held_states import can_be_parted, holds_states
 from zql.optimizer.known_sizes import known_bytes
 from zql.tree import Node, map_children, walk
@@ -42,7 +43,9 @@ def in_parts(plan: lp.LogicalPlan, asked: int | None) -> lp.LogicalPlan:
             return replace(node, left=in_parts(node.left, asked))
         if isinstance(node, lp.LogicalPlan):
             return in_parts(node, asked)
-        return node if isinstance(node, ex.Subquery) else map_children(node, child)
+        if isinstance(node, ex.Subquery) and free_columns(node.query):
+            return node
+        return map_children(node, child)
 
     plan = map_children(plan, child)
     if isinstance(plan, lp.Aggregate) and holds_states(plan) and can_be_parted(plan):
