@@ -14,6 +14,7 @@ from zql.execution.exchange import deal
 from zql.execution.partitions import Ways, groups
 from zql.execution.settings import Settings
 from zql.expr.expression import Column
+from zql.optimizer.rules import partition_aggregates
 from zql.physical.plan import Spread
 from zql.session import Session
 from zql.source import Source
@@ -279,6 +280,30 @@ def test_figures(place):
         text = "EXPLAIN ANALYZE FROM range(99) AS r (x) |> AGGREGATE median(x) GROUP BY x % 2 AS k"
         (said,) = [r.text for r in session.statements(Source("", text)) if r.kind == "text"]
     assert "99" in said
+
+
+BLOWN_UP = (
+    "FROM 'in.jsonl' |> UNNEST range(x) AS i |> AGGREGATE median(i) AS m, count(*) AS n"
+    " GROUP BY i % 700001 AS k |> AGGREGATE count(m) AS k, sum(n) AS n |> WRITE '{}.jsonl'"
+)
+
+
+def test_groups_that_turn_out_too_many(place, monkeypatch):
+    monkeypatch.setattr(exchange, "PIECE_BYTES", 96 << 10)
+    place.rows("in.jsonl", [{"x": 2_000_000}])
+    with place.session(1, threads=2, memory_limit="90MB") as session:
+        with pytest.raises(EngineError) as error:
+            session.run(BLOWN_UP.format("small"))
+        assert "SET partitions = 16" in error.value.hint
+        session.set("partitions", 16)
+        assert stages(session.run(BLOWN_UP.format("asked")))[2].tasks == 16
+        # The same where a plan knows of many rows, and the run takes them for few.
+        monkeypatch.setattr(partition_aggregates, "WORTH_BYTES", 0)
+        monkeypatch.setattr(partition_aggregates, "_PARTITION_BYTES", 1)
+        session.set("partitions", "auto")
+        assert stages(session.run(BLOWN_UP.format("retried")))[1].rows == 2_000_000
+    names = place.bytes("*.jsonl")
+    assert names["asked.jsonl"] == names["retried.jsonl"] == b'{"k":700001,"n":2000000}\n'
 
 
 # ---- when memory is not enough -------------------------------------------------------------------

@@ -62,6 +62,8 @@ class NativeStage:
     ) -> None:
         self.records_in = 0
         self.profiles: list[Profile] = []
+        self.partitions = 0
+        """How many statements were run, each for a part of the rows."""
         self._engine = engine
         self._settings = settings
         self._results = results
@@ -145,10 +147,17 @@ class NativeStage:
         """The scans in the plan."""
         return list(dict.fromkeys(n for n in walk(self._plan) if isinstance(n, Scan)))
 
-    def keep(self, folder: str, starts: str | None = None) -> list[KeptFile]:
-        """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart."""
+    def keep(
+        self, folder: str, starts: str | None = None, *, sparing: bool = True
+    ) -> list[KeptFile]:
+        """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart.
+
+        `sparing`: where that needs too much memory, it is tried with one thread.
+        """
         if starts is None:
             size = self._settings.split_size or KEPT_FILE
+            if not sparing:
+                return self._kept(self._plan, folder, size)
             return self._sparingly(lambda: self._kept(self._plan, folder, size))
         try:
             with self._stream(self._plan) as (stream, _):
@@ -247,6 +256,7 @@ class NativeStage:
                 sql, most = render(self._plan, relations), self._settings.batch_rows
                 found = list(stack.enter_context(engine.batches(sql, most, lossless=True)))
                 self._add(self._count(engine, None))
+                self.partitions += 1
                 return found
 
         import pyarrow as pa

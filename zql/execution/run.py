@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
-from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
+from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage, plan_of
 from zql.execution.settings import Settings
-from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stages import (
+    PARTITIONS_HINT,
+    columns_of,
+    could_be_parted,
+    explained,
+    is_python,
+    reading,
+)
 from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.failpoints import hit
@@ -270,12 +277,26 @@ class Run:
                     files = tuple(native.keep(folder, starts))
                 except EngineError as error:
                     raise self.explained(error, stage) from None
-                if self.reuse is not None:
-                    key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
-                    files = self.reuse.add(key, files, native.records_in)
-            rows = sum(file.rows for file in files)
-            self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
+                files = self.noted(stage, native, began, files, folder)
         self.results[stage.id] = files
+        return files
+
+    def noted(
+        self,
+        stage: Stage,
+        native: NativeStage,
+        began: float,
+        files: tuple[KeptFile, ...],
+        folder: str,
+    ) -> tuple[KeptFile, ...]:
+        """The files that a stage of SQL has left, put down for other runs and for the report."""
+        from zql.execution.writing import KeptOutput
+
+        if self.reuse is not None:
+            key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
+            files = self.reuse.add(key, files, native.records_in)
+        rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+        self.report(stage, max(1, native.partitions), rows, began, native, size)
         return files
 
     def finished_work(
@@ -306,31 +327,37 @@ class Run:
 
         rows = partitions.dealing(self.plan, stage)
         whole = partitions.undealt(stage, rows)
-        settings = self.host.settings.for_stage(stage.resources, python=False)
         self.settle(rows)
-        size = partitions.bytes_of_rows(plan_of(rows), self.results, self.host.objects)
-        if not partitions.choice(size, settings).deals:
-            return self.keep(whole, folder)
-        known = self.finished_work(whole, KeptOutput(folder))
-        if known is not None:
-            self.results[stage.id] = known
-            return known
-        found = self.exchange(rows)
-        began = time.perf_counter()
-        with self.native(stage) as native:
-            try:
-                files = tuple(native.keep_groups(folder, found))
-            except EngineError as error:
-                raise self.explained(error, stage) from None
-        os.remove(found.path)
-        if self.reuse is not None:
-            key = self.reuse.key_of(whole, self.results, KeptOutput(folder))
-            files = self.reuse.add(key, files, native.records_in)
-        count = sum(file.rows for file in files)
-        written = sum(file.bytes for file in files)
-        self.report(stage, len(native.profiles), count, began, native, written)
+        files = self.finished_work(whole, KeptOutput(folder))
+        if files is None:
+            settings = self.host.settings.for_stage(stage.resources, python=False)
+            size = partitions.bytes_of_rows(plan_of(rows), self.results, self.host.objects)
+            if not partitions.choice(size, settings).deals:
+                files = self._undealt(whole, folder)
+        if files is None:
+            dealt = self.exchange(rows)
+            began = time.perf_counter()
+            with self.native(stage) as native:
+                try:
+                    files = tuple(native.keep_groups(folder, dealt))
+                except EngineError as error:
+                    raise self.explained(error, stage) from None
+                files = self.noted(whole, native, began, files, folder)
+            os.remove(dealt.path)
         self.results[stage.id] = files
         return files
+
+    def _undealt(self, whole: Stage, folder: str) -> tuple[KeptFile, ...] | None:
+        """The groups of all rows in one statement; None where memory is not enough for that."""
+        began = time.perf_counter()
+        with self.native(whole) as native:
+            try:
+                files = tuple(native.keep(folder, sparing=False))
+            except EngineError as error:
+                if error.kind != OUT_OF_MEMORY:
+                    raise self.explained(error, whole) from None
+                return None
+            return self.noted(whole, native, began, files, folder)
 
     def exchange(self, stage: Stage) -> Exchange:
         """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
@@ -365,6 +392,8 @@ class Run:
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
         found = explained(error, stage)
+        if error.kind == OUT_OF_MEMORY and could_be_parted(stage):
+            found.hint = PARTITIONS_HINT
         if found.code == "R760":
             from zql.execution.asserts import row_of_failure
 

@@ -47,11 +47,13 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
 def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
     """Whether the rows of a stage are dealt out for another one, and to how many partitions."""
     spread = rows.sink.spread if isinstance(rows.sink, Keep) else None
-    count = f"{spread.parts if spread else 1} partitions"
+    parts = spread.parts if spread else 1
     plan = plan_of(rows)
-    found = partitions.choice(partitions.bytes_of_rows(plan, {}, {}), settings)
+    size = partitions.bytes_of_rows(plan, {}, {})
+    found, count = partitions.choice(size, settings), f"{parts} partitions"
     if found.deals:
-        return f"stage {stage.id}: {count}: {found.reason}"
+        each = f" of about {mib(size // parts)}" if size >= sizes.SMALLEST_SPLIT else ""
+        return f"stage {stage.id}: {count}{each}: {found.reason}"
     if any(isinstance(node, lp.StageResult | lp.MemoryScan) for node in walk(plan)):
         memory = mib(settings.native_memory() // partitions.SHARE)
         return f"stage {stage.id}: {count}, if there are more than {memory} of rows for it"

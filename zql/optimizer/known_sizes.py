@@ -7,7 +7,8 @@ from zql.logical import plan as lp
 from zql.tree import walk
 
 _PACKED = 3
-"""Rows in memory are about so many times as big as in files."""
+"""Rows in memory are about so many times as big as in files that are packed; else as big."""
+_PACKED_FILES = (".parquet", ".gz", ".zst", ".bz2", ".xz", ".lz4")
 _ROW_BYTES = 16
 """Of what is made of numbers: a key and a value."""
 
@@ -15,8 +16,9 @@ _ROW_BYTES = 16
 def known_bytes(plan: lp.LogicalPlan) -> int:
     """About how many bytes the rows have in memory that a plan reads from files or makes."""
     nodes = list(dict.fromkeys(walk(plan)))
-    read = sum(f.size for n in nodes if isinstance(n, lp.Scan) for f in n.files)
-    return _PACKED * read + sum(_made(n) for n in nodes if isinstance(n, lp.TableFunction))
+    files = (file for node in nodes if isinstance(node, lp.Scan) for file in node.files)
+    read = sum(f.size * (_PACKED if f.path.endswith(_PACKED_FILES) else 1) for f in files)
+    return read + sum(_made(n) for n in nodes if isinstance(n, lp.TableFunction))
 
 
 def _made(plan: lp.TableFunction) -> int:
