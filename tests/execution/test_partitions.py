@@ -275,6 +275,49 @@ def test_a_cache_finds_groups_however_they_were_made(place):
     assert len({tuple(data) for data in place.bytes("?.jsonl").values()}) == 1
 
 
+def test_rows_alike_are_dealt_once_where_that_is_all_that_counts(place, monkeypatch):
+    monkeypatch.setattr(partition_aggregates, "WORTH_BYTES", 0)
+    monkeypatch.setattr(partition_aggregates, "_PARTITION_BYTES", 1)
+    place.rows("in.jsonl", [{"x": i % 10, "s": f"t{i % 30}"} for i in range(600)])
+    text = (
+        "FROM 'in.jsonl' |> AGGREGATE {} GROUP BY x % 2 AS k |> ORDER BY k"
+        " |> WRITE '{}.jsonl' OPTIONS (mode = 'overwrite');"
+    )
+    seen = (
+        "count(DISTINCT s) AS n, max(x) AS m,"
+        " list(DISTINCT x ORDER BY x) FILTER (WHERE x > 2) AS xs"
+    )
+    with place.session(1) as session:
+        for values, most in ((seen, 90), (f"{seen}, count(*) AS c", 600)):
+            session.set("partitions", 4)
+            assert stages(session.run(text.format(values, "dealt")))[1].rows <= most
+            session.set("partitions", "auto")
+            assert 1 not in stages(session.run(text.format(values, "one")))
+            session.set("partitions", 1)
+            session.run(text.format(values, "off"))
+            found = place.bytes("*.jsonl")
+            assert found["dealt.jsonl"] == found["one.jsonl"] == found["off.jsonl"]
+
+
+def test_groups_over_what_is_shared(place, monkeypatch):
+    monkeypatch.setattr(partition_aggregates, "WORTH_BYTES", 0)
+    monkeypatch.setattr(partition_aggregates, "_PARTITION_BYTES", 1)
+    place.rows("in.jsonl", [{"x": i % 10} for i in range(60)])
+    text = (
+        "CREATE OR REPLACE TEMP VIEW v AS FROM 'in.jsonl' |> AGGREGATE count(*) AS n GROUP BY x;"
+        "FROM v AS a |> JOIN v AS b ON a.n = b.n |> SELECT a.x AS x, b.x AS y"
+        " |> AGGREGATE median(y) AS m GROUP BY x |> ORDER BY x"
+        " |> WRITE 'out.jsonl' OPTIONS (mode = 'overwrite');"
+    )
+    found = []
+    with place.session(1) as session:
+        for count in (4, "auto", 1):
+            session.set("partitions", count)
+            session.run(text)
+            found.append(place.read("out.jsonl"))
+    assert found[0] == found[1] == found[2] == [{"x": x, "m": 4.5} for x in range(10)]
+
+
 def test_figures(place):
     with place.session(1, config={"partitions": 4}) as session:
         text = "EXPLAIN ANALYZE FROM range(99) AS r (x) |> AGGREGATE median(x) GROUP BY x % 2 AS k"

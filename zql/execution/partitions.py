@@ -18,8 +18,8 @@ from zql.execution.settings import MIB, Settings
 from zql.execution.sizes import mib, runs
 from zql.logical import plan as lp
 from zql.optimizer.known_sizes import known_bytes
-from zql.physical.plan import PhysicalPlan, RunSql, Stage
-from zql.tree import Node, map_children, walk
+from zql.physical.plan import PhysicalPlan, Stage
+from zql.tree import walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,19 +75,6 @@ def dealing(plan: PhysicalPlan, stage: Stage) -> Stage:
     """The stage that deals out the rows of one that groups them by partition."""
     (number,) = stage.inputs
     return next(each for each in plan.stages if each.id == number)
-
-
-def undealt(stage: Stage, rows: Stage) -> Stage:
-    """The stage as one statement, over the rows that another one would deal out."""
-
-    def visit(node: Node) -> Node:
-        if isinstance(node, lp.StageResult) and node.stage == rows.id:
-            (step,) = rows.steps
-            return step.plan if isinstance(step, RunSql) else node
-        return map_children(node, visit)
-
-    steps = tuple(map_children(step, visit) for step in stage.steps)
-    return Stage(stage.id, None, steps, stage.sink, resources=stage.resources)
 
 
 class Ways(NamedTuple):

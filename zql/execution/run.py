@@ -29,10 +29,12 @@ from zql.execution.stages import (
 from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.failpoints import hit
+from zql.physical.dealt import undealt
 from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
+    RunSql,
     Stage,
     StoreTable,
     policed_scans,
@@ -326,7 +328,8 @@ class Run:
         from zql.execution.writing import KeptOutput
 
         rows = partitions.dealing(self.plan, stage)
-        whole = partitions.undealt(stage, rows)
+        one = undealt(plan_of(stage), plan_of(rows), rows.id)
+        whole = replace(stage, steps=(RunSql(one),), by_partition=False)
         self.settle(rows)
         files = self.finished_work(whole, KeptOutput(folder))
         if files is None:

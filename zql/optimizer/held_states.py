@@ -52,6 +52,16 @@ def is_held(node: Node) -> bool:
     return name in _HELD or len(node.args) == _HELD_WITH_COUNT.get(name, 0)
 
 
+def sees_rows_once(plan: lp.Aggregate) -> bool:
+    """Whether rows that are alike count as one for all aggregates."""
+    calls = (n for a in plan.aggregates for n in walk(a.expr) if isinstance(n, ex.Call))
+    return all(
+        call.distinct or (call.name[-1].lower() in ("min", "max") and len(call.args) == 1)
+        for call in calls
+        if call.aggregate and call.window is None
+    )
+
+
 def can_be_parted(plan: lp.Aggregate) -> bool:
     """Whether groups by keys can be computed some at a time, over rows dealt out by the keys.
 

@@ -15,6 +15,7 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.scope import Names
 from zql.optimizer.facts import columns_of, is_volatile, unused_names
+from zql.optimizer.held_states import sees_rows_once
 from zql.physical.plan import Spread
 from zql.tree import Node, map_children
 
@@ -39,7 +40,8 @@ def dealt(
     """The rows that the groups of `plan` are made of, how they are dealt, and the groups over them.
 
     The columns of the rows are the keys, what the aggregates take, computed, and a ticket. Those
-    that had no name before have no type either: DuckDB reads back what it has written.
+    that had no name before have no type either: DuckDB reads back what it has written. Of rows that
+    are alike one is dealt where the aggregates would see but one.
     """
     taken = _Taken(unused_names(plan))
     keys = tuple(
@@ -49,7 +51,9 @@ def dealt(
     aggregates = tuple(replace(a, expr=taken.made_of(a.expr, plan.keys)) for a in plan.aggregates)
     ticket = taken.names.column("ticket", "BIGINT")
     columns = tuple(key.expr for key in keys if isinstance(key.expr, ex.Column))
-    values = lp.Project(input, tuple(taken.assigns))
+    values: lp.LogicalPlan = lp.Project(input, tuple(taken.assigns))
+    if sees_rows_once(plan):
+        values = lp.Distinct(values)
     passed = tuple(lp.Assign(c, c) for c in values.columns)
     rows = lp.Project(values, (*passed, lp.Assign(ticket, key_ticket(columns))))
     spread = Spread(ticket, None, plan.parts, columns, KEY_HASH)
@@ -58,6 +62,25 @@ def dealt(
         return replace(plan, input=source, keys=keys, aggregates=aggregates, parts=1)
 
     return rows, spread, groups
+
+
+def undealt(plan: lp.LogicalPlan, rows: lp.LogicalPlan, source: int) -> lp.LogicalPlan:
+    """The groups as one statement, over the `rows` that the stage of this number would deal.
+
+    Rows that are alike stay: DuckDB lets the aggregates see one of them by itself.
+    """
+    tables = rows.tables if isinstance(rows, lp.Shared) else ()
+    rows = rows.input if isinstance(rows, lp.Shared) else rows
+    if isinstance(rows, lp.Project) and isinstance(rows.input, lp.Distinct):
+        rows = replace(rows, input=rows.input.input)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.StageResult) and node.stage == source:
+            return rows
+        return map_children(node, visit)
+
+    whole: lp.LogicalPlan = map_children(plan, visit)
+    return lp.Shared(whole, tables) if tables else whole
 
 
 class _Taken:
