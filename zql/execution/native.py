@@ -62,7 +62,7 @@ class NativeStage:
     ) -> None:
         self.records_in = 0
         self.profiles: list[Profile] = []
-        self.partitions = 0
+        self.statements = 0
         """How many statements were run, each for a part of the rows."""
         self._engine = engine
         self._settings = settings
@@ -256,7 +256,7 @@ class NativeStage:
                 sql, most = render(self._plan, relations), self._settings.batch_rows
                 found = list(stack.enter_context(engine.batches(sql, most, lossless=True)))
                 self._add(self._count(engine, None))
-                self.partitions += 1
+                self.statements += 1
                 return found
 
         import pyarrow as pa

@@ -298,7 +298,7 @@ class Run:
             key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
             files = self.reuse.add(key, files, native.records_in)
         rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
-        self.report(stage, max(1, native.partitions), rows, began, native, size)
+        self.report(stage, max(1, native.statements), rows, began, native, size)
         return files
 
     def finished_work(

@@ -22,10 +22,7 @@ from zql.tree import walk
 
 def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
     """The numbers of a statement: none of one whose input is so small that it is not cut."""
-    for stage in plan.stages:
-        if stage.by_partition:
-            own = settings.for_stage(stage.resources, python=False)
-            yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
+    yield from _exchanges(plan, settings)
     scans = [s for stage in plan.stages for s in (stage.source, *walk(stage)) if _is_scan(s)]
     total = sum(file.size for scan in dict.fromkeys(scans) for file in scan.files)  # type: ignore[union-attr]
     asked = any(stage.resources is not None for stage in plan.stages)
@@ -42,6 +39,19 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
             )
     if total > sizes.SMALLEST_SPLIT:
         yield from _of_the_run(plan, settings)
+
+
+def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
+    """To how many partitions rows are dealt, and why."""
+    for stage in plan.stages:
+        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        if stage.by_partition:
+            own = settings.for_stage(stage.resources, python=False)
+            yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
+        elif spread is not None and not spread.keys:
+            size = sum(f.size for n in walk(stage) if isinstance(n, lp.Scan) for f in n.files)
+            why = "as set" if settings.partitions else f"{mib(size)} of files"
+            yield Note("sizes", f"stage {stage.id}: {spread.parts} partitions: {why}")
 
 
 def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
