@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import threading
 
 import pyarrow as pa
 import pytest
@@ -68,6 +69,12 @@ AGGREGATES = {
     "highest": "max(x, 2) AS v, arg_max(s, x, 3) AS w, min_by(s, x, 1) AS z",
     "of the key": "list(k) AS v",
     "one value twice": "median(x + 1) AS v, list(x + 1) AS w",
+    "equal in Python": "list([x, 1]) AS v, list([x = 1, TRUE]) AS w, list([x, 1.0]) AS z",
+    "types that Arrow lacks": "list(x::HUGEINT * 10000000000000000000) AS v,"
+    " list(('[' || x || ']')::JSON) AS w, list((x % 2)::VARCHAR::BIT) AS z,"
+    " list(to_months(x)) AS y, list((s[:1])::ENUM('', 's', '0', '1', '2')) AS u,"
+    " list('12:00:00+01'::TIME WITH TIME ZONE) AS t, list({'a': x::UHUGEINT}) AS r,"
+    " list(uuid() IS NULL) AS q, list(MAP {x: x = 2}) AS p",
     "a constant": "list(7) AS v, median(3) AS w",
     "a lambda": "list(list_sum(list_transform([x, 2], lambda e: e * x))) AS v",
 }
@@ -270,6 +277,8 @@ def test_a_cache_finds_groups_however_they_were_made(place):
         again = stages(session.run(text.format("b")))
         assert again.keys() == {2, 3}
         assert again[2].reused == 1
+        said = session.explain(Source("", text.format("d")))
+        assert "reuse: stage 2 is there already" in said
         session.set("partitions", 9)
         assert stages(session.run(text.format("c")))[2].reused == 1
     assert len({tuple(data) for data in place.bytes("?.jsonl").values()}) == 1
@@ -409,12 +418,15 @@ def test_ways_fit_into_memory(tmp_path, monkeypatch):
 
 def test_an_interruption_stops_the_statements(tmp_path):
     found = dealt(tmp_path, [i * 2**63 // 250 for i in range(250)], 8)
-    told = []
+    told, numbers = threading.Event(), itertools.count()
 
     def select(_):
-        raise KeyboardInterrupt
+        if next(numbers) == 0:
+            raise KeyboardInterrupt
+        assert told.wait(30)
+        return []
 
     ways = Ways.of(found, Settings(threads=2, partitions=8))
     with pytest.raises(Interrupted):
-        list(groups(found, ways, select, lambda: told.append(1)))
-    assert told
+        list(groups(found, ways, select, told.set))
+    assert next(numbers) <= 4

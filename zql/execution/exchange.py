@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from zql.execution.kept import unkept
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
 from zql.tree import node
@@ -158,7 +159,10 @@ def deal(
                     if cuts[number + 1] == cuts[number]:
                         continue
                     piece = rows.slice(cuts[number], cuts[number + 1] - cuts[number])
-                    writer.write_batch(piece)
+                    try:
+                        writer.write_batch(piece)
+                    except OSError as error:
+                        raise unkept(path, error) from None
                     partitions[number] = Partition(
                         (*before.batches, written),
                         before.rows + piece.num_rows,

@@ -256,7 +256,8 @@ class NativeStage:
                 sql, most = render(self._plan, relations), self._settings.batch_rows
                 found = list(stack.enter_context(engine.batches(sql, most, lossless=True)))
                 self._add(self._count(engine, None))
-                self.statements += 1
+                with self._counting:
+                    self.statements += 1
                 return found
 
         import pyarrow as pa

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, NamedTuple
 
 from zql.errors import Interrupted
@@ -36,6 +36,7 @@ SHARE = 8
 """What is held takes up to so many times the bytes of the rows."""
 _MOST_PARTS = 64
 """Of a partition that memory is not enough for."""
+_POLL_SECONDS = 0.05
 
 
 class Choice(NamedTuple):
@@ -66,7 +67,7 @@ def bytes_of_rows(
     for leaf in dict.fromkeys(walk(plan)):
         if isinstance(leaf, lp.StageResult):
             size += sum(file.bytes for file in results.get(leaf.stage, ()))
-        elif isinstance(leaf, lp.MemoryScan):
+        elif isinstance(leaf, lp.MemoryScan) and leaf.size is None:
             size += getattr(objects.get(leaf.key), "nbytes", 0)
     return size
 
@@ -150,16 +151,17 @@ def _in_turn(
         for numbers in ways.ranges:
             waiting.append((numbers, pool.submit(call, numbers)))
             if len(waiting) > ways.at_a_time:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield waiting[0][0], waiting[0][1].result()
+                waiting.popleft()
         while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+            yield waiting[0][0], waiting[0][1].result()
+            waiting.popleft()
     except KeyboardInterrupt:
         raise Interrupted("interrupted", code="R799") from None
     finally:
         for _, future in waiting:
             future.cancel()
-        if waiting:
+        # One that is only about to begin does not hear the first word.
+        while wait([future for _, future in waiting], _POLL_SECONDS).not_done:
             interrupt()
         pool.shutdown()

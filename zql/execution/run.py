@@ -34,7 +34,6 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
-    RunSql,
     Stage,
     StoreTable,
     policed_scans,
@@ -328,8 +327,7 @@ class Run:
         from zql.execution.writing import KeptOutput
 
         rows = partitions.dealing(self.plan, stage)
-        one = undealt(plan_of(stage), plan_of(rows), rows.id)
-        whole = replace(stage, steps=(RunSql(one),), by_partition=False)
+        whole = undealt(stage, rows)
         self.settle(rows)
         files = self.finished_work(whole, KeptOutput(folder))
         if files is None:

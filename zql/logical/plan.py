@@ -68,12 +68,13 @@ class Scan(Node):
 @node
 class MemoryScan(Node):
     """A Python object handed in by name; the session holds it under `key`. `sources` are its own
-    column names, one for each of `columns`.
+    column names, one for each of `columns`; `size` are its bytes, if they are known.
     """
 
     key: str
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
+    size: int | None = field(default=None, compare=False, repr=False)
 
 
 @node

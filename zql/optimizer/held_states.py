@@ -49,7 +49,7 @@ def is_held(node: Node) -> bool:
     name = node.name[-1].lower()
     if node.distinct and name not in ("min", "max"):
         return True
-    return name in _HELD or len(node.args) == _HELD_WITH_COUNT.get(name, 0)
+    return name in _HELD or len(node.args) == _HELD_WITH_COUNT.get(name)
 
 
 def sees_rows_once(plan: lp.Aggregate) -> bool:

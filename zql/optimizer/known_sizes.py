@@ -14,10 +14,11 @@ _ROW_BYTES = 16
 
 
 def known_bytes(plan: lp.LogicalPlan) -> int:
-    """About how many bytes the rows have in memory that a plan reads from files or makes."""
+    """About how many bytes the rows have in memory that a plan reads or makes."""
     nodes = list(dict.fromkeys(walk(plan)))
     files = (file for node in nodes if isinstance(node, lp.Scan) for file in node.files)
     read = sum(f.size * (_PACKED if f.path.endswith(_PACKED_FILES) else 1) for f in files)
+    read += sum(node.size or 0 for node in nodes if isinstance(node, lp.MemoryScan))
     return read + sum(_made(n) for n in nodes if isinstance(n, lp.TableFunction))
 
 

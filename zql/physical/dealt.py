@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from zql.errors import InternalError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.logical.scope import Names
 from zql.optimizer.facts import columns_of, is_volatile, unused_names
 from zql.optimizer.held_states import sees_rows_once
-from zql.physical.plan import Spread
+from zql.physical.plan import RunSql, Spread, Stage
 from zql.tree import Node, map_children
 
 KEY_HASH = "DuckDB's hash"
@@ -64,23 +65,28 @@ def dealt(
     return rows, spread, groups
 
 
-def undealt(plan: lp.LogicalPlan, rows: lp.LogicalPlan, source: int) -> lp.LogicalPlan:
-    """The groups as one statement, over the `rows` that the stage of this number would deal.
+def undealt(groups: Stage, rows: Stage) -> Stage:
+    """A stage that groups by partition as one statement, over the rows that `rows` would deal out.
 
     Rows that are alike stay: DuckDB lets the aggregates see one of them by itself.
     """
-    tables = rows.tables if isinstance(rows, lp.Shared) else ()
-    rows = rows.input if isinstance(rows, lp.Shared) else rows
-    if isinstance(rows, lp.Project) and isinstance(rows.input, lp.Distinct):
-        rows = replace(rows, input=rows.input.input)
+    (step,), (below,) = groups.steps, rows.steps
+    if not isinstance(step, RunSql) or not isinstance(below, RunSql):
+        raise InternalError("rows are dealt out, and grouped, by SQL")
+    plan = below.plan
+    tables = plan.tables if isinstance(plan, lp.Shared) else ()
+    plan = plan.input if isinstance(plan, lp.Shared) else plan
+    if isinstance(plan, lp.Project) and isinstance(plan.input, lp.Distinct):
+        plan = replace(plan, input=plan.input.input)
 
     def visit(node: Node) -> Node:
-        if isinstance(node, lp.StageResult) and node.stage == source:
-            return rows
+        if isinstance(node, lp.StageResult) and node.stage == rows.id:
+            return plan
         return map_children(node, visit)
 
-    whole: lp.LogicalPlan = map_children(plan, visit)
-    return lp.Shared(whole, tables) if tables else whole
+    whole: lp.LogicalPlan = map_children(step.plan, visit)
+    whole = lp.Shared(whole, tables) if tables else whole
+    return replace(groups, steps=(RunSql(whole),), by_partition=False)
 
 
 class _Taken:
@@ -89,16 +95,16 @@ class _Taken:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.assigns: list[lp.Assign] = []
-        self._known: dict[ex.Expr, ex.Column] = {}
+        self._known: dict[str, ex.Column] = {}  # by repr: 1 and TRUE are equal in Python
 
     def column(self, expr: ex.Expr, name: str = "value", type: str = "") -> ex.Column:
         """The column that has the value of an expression of the input."""
-        if expr in self._known:
-            return self._known[expr]
+        if repr(expr) in self._known:
+            return self._known[repr(expr)]
         found = expr if isinstance(expr, ex.Column) else self.names.column(name, type)
         self.assigns.append(lp.Assign(found, expr))
         if not is_volatile(expr):
-            self._known[expr] = found
+            self._known[repr(expr)] = found
         return found
 
     def made_of(self, expr: ex.Expr, keys: tuple[lp.Assign, ...]) -> ex.Expr:

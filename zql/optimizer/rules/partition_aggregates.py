@@ -67,4 +67,6 @@ def _gives_any_number(node: Node) -> bool:
     """Whether it gives rows of which only a run knows how many there are."""
     if isinstance(node, lp.Scan):
         return node.own is not None
-    return isinstance(node, lp.PythonOperator | lp.MemoryScan | lp.CommonRows | lp.RecursiveUnion)
+    if isinstance(node, lp.MemoryScan):
+        return node.size is None
+    return isinstance(node, lp.PythonOperator | lp.CommonRows | lp.RecursiveUnion)
