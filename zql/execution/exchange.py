@@ -141,7 +141,8 @@ def deal(
 ) -> Exchange:
     """Writes the rows of batches by partition. Several threads put them in order meanwhile.
 
-    What reads them shall stay far below `budget`, in bytes.
+    What reads them shall stay far below `budget`, in bytes. Raises `StorageError` when the disk does
+    not take them.
     """
     import pyarrow as pa
 
@@ -159,10 +160,7 @@ def deal(
                     if cuts[number + 1] == cuts[number]:
                         continue
                     piece = rows.slice(cuts[number], cuts[number + 1] - cuts[number])
-                    try:
-                        writer.write_batch(piece)
-                    except OSError as error:
-                        raise unkept(path, error) from None
+                    writer.write_batch(piece)
                     partitions[number] = Partition(
                         (*before.batches, written),
                         before.rows + piece.num_rows,
@@ -176,6 +174,8 @@ def deal(
                     write()
             while waiting:
                 write()
+    except OSError as error:  # not DuckDB's: its stream raises none
+        raise unkept(path, error) from None
     finally:
         threads.close()
     return Exchange(path, spread, tuple(partitions), min(_HELD_BYTES, budget // _SHARE))
