@@ -141,8 +141,8 @@ def deal(
 ) -> Exchange:
     """Writes the rows of batches by partition. Several threads put them in order meanwhile.
 
-    What reads them shall stay far below `budget`, in bytes. Raises `StorageError` when the disk does
-    not take them.
+    What reads them shall stay far below `budget`, in bytes. Raises `StorageError` when the
+    disk does not take them.
     """
     import pyarrow as pa
 
