@@ -131,6 +131,7 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "memory": values.budget(),
         "split_size": values.split_size or AUTO,
         "file_size": values.file_size or AUTO,
+        "partitions": values.partitions or AUTO,
         "temp_dir": values.temp_root(),
         "batch_rows": values.batch_rows,
         "retries": values.tries,

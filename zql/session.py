@@ -42,6 +42,7 @@ from zql.logical import plan as lp
 from zql.logical.catalog import ProbeWay, Shared
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
+from zql.optimizer.rules.partition_aggregates import in_parts, partition_aggregates
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
 from zql.physical.plan import Collect, Drop, PhysicalPlan
@@ -467,6 +468,9 @@ class Session:
     def compile(self, plan: lp.Root) -> Compiled:
         """A bound plan, optimized and cut into stages."""
         optimized, rewrites = optimize(plan, self.disabled)
+        asked = self.settings.partitions
+        if asked is not None and partition_aggregates.__name__ not in self.disabled:
+            optimized = in_parts(optimized, asked)
         if not isinstance(optimized, lp.Root):
             raise TypeError(optimized)
         unfused = split(optimized)

@@ -15,6 +15,7 @@ SETTINGS = {
     "memory": "memory",
     "split_size": "split_size",
     "file_size": "file_size",
+    "partitions": "partitions",
     "temp_dir": "temp_dir",
     "batch_rows": "batch_rows",
     "retries": "tries",
@@ -31,6 +32,7 @@ MEANINGS = {
     "file_size": "bytes that an output file has at least, where neighbours can be put together",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
+    "partitions": "parts in which rows are shuffled, or grouped where that needs much memory",
     "resume": "true goes on from what runs before have finished",
     "retries": "how often a task is started whose worker dies",
     "split_size": "bytes of input for one task",
@@ -42,7 +44,7 @@ MEANINGS = {
 """What `SHOW SETTINGS` says of each setting that SET takes."""
 
 AUTO = "auto"
-CHOSEN = ("split_size", "file_size")
+CHOSEN = ("split_size", "file_size", "partitions")
 """What is chosen from the data when it is AUTO."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*\Z", re.IGNORECASE)
@@ -53,6 +55,9 @@ _TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|[smhd]|)\s*\Z", re.IGNORECAS
 
 MOST_PROCESSES = 1024
 """Workers, and threads, at most: more is a slip of the keys."""
+MOST_PARTITIONS = 1024
+"""Of each a piece is gathered in memory while rows are dealt out."""
+_MOST_OF = {"workers": MOST_PROCESSES, "threads": MOST_PROCESSES, "partitions": MOST_PARTITIONS}
 
 
 def parse_bytes(value: int | str) -> int:
@@ -93,7 +98,7 @@ def setting_value(name: str, value: Any) -> Any:
     """The value of a setting in its own type. Raises `UsageError`."""
     if name in CHOSEN and str(value).lower() == AUTO:
         return None
-    if name in ("memory", *CHOSEN):
+    if name in ("memory", "split_size", "file_size"):
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)
@@ -110,8 +115,8 @@ def setting_value(name: str, value: Any) -> Any:
         number = int(str(value))
     except ValueError:
         number = 0
-    most = MOST_PROCESSES if name in ("workers", "threads") else number
+    most = _MOST_OF.get(name, number)
     if not 1 <= number <= most:
-        upto = f" to {most}" if name in ("workers", "threads") else ""
+        upto = f" to {most}" if name in _MOST_OF else ""
         raise UsageError(f"{name} takes a number from 1{upto}, not {value!r}", code="U607")
     return number

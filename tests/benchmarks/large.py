@@ -5,6 +5,7 @@ usage: large.py [NAME ...]      (all when none is named)
 growth    JSON lines of 1, 2, 4 and 8 GB filtered and projected, beside half the data
 shuffle   the rows of `shuf`, four times over (about 6 GB), in random order under a budget of 1 GiB
 groups    60 million groups of 60 million rows under 1 GiB
+median    the medians of 60 million rows by 6 million keys under 1 GiB
 hot       a reducer of five million rows, half of them of one key, under 500 MB
 
 BENCH_ROOT is the folder with the data (see `compare.py`). Files are linked, not copied. Memory is
@@ -28,6 +29,7 @@ from compare import DATA, ROOT, below
 FOLDER = ROOT / "large"
 GIB = 1 << 30
 ROWS = 60_000_000
+KEYS = 6_000_000
 HOT = 5_000_000
 
 
@@ -131,6 +133,26 @@ def groups() -> None:
     told("groups, 60 million", *figures, "right" if found == right else f"WRONG: {found}")
 
 
+def median() -> None:
+    figures = zql(
+        f"""
+        FROM range({ROWS}) AS r (i) |> SELECT (i * 7919) % {KEYS} AS k, i
+        |> AGGREGATE median(i) AS middle, count(*) AS n GROUP BY k
+        |> WRITE 'out/medians.parquet' OPTIONS (mode = 'overwrite');
+        """,
+        "--memory",
+        "1GiB",
+    )
+    found = answer(
+        "FROM 'out/medians.parquet' |> AGGREGATE count(*) AS n, sum(n) AS total,"
+        " sum(middle::HUGEINT) AS middle"
+    )
+    # Those of a key are as far apart as there are keys.
+    middle = KEYS * (KEYS - 1) // 2 + KEYS * KEYS * (ROWS // KEYS - 1) // 2
+    right = f"{KEYS},{ROWS},{middle}"
+    told("median, 60 million", *figures, "right" if found == right else f"WRONG: {found}")
+
+
 def hot() -> None:
     (FOLDER / "hot.py").write_text(
         "def total(key: int, rows) -> dict:\n"
@@ -160,6 +182,7 @@ def main() -> None:
         "growth": growth,
         "shuffle": shuffle,
         "groups": groups,
+        "median": median,
         "hot": hot,
     }
     names = sys.argv[1:] or list(known)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zql.errors import StorageError
 from zql.execution import exchange
 from zql.execution.exchange import InTurn, deal
 from zql.expr.expression import Column
@@ -53,6 +56,13 @@ def test_order(tmp_path_factory, given, parts, cut, budget, start, count):
     assert read(0, len(rows)) == expected
     stop = min(start + count, len(rows))
     assert read(min(start, stop), stop) == expected[start:stop]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+def test_a_full_disk():
+    with pytest.raises(StorageError, match="cannot keep rows") as error:
+        dealt("/dev/full", [(i, "x" * 99) for i in range(99)], "BIGINT", 4, 10, 1 << 20)
+    assert "temp_dir" in error.value.hint
 
 
 def test_readers_in_turn():

@@ -1,7 +1,12 @@
 """What does not fit into memory: sorts of wide rows, and tasks that are too big."""
 
+import ast
 import os
+import re
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import zql
 from zql.errors import UdfError
@@ -60,6 +65,58 @@ def test_a_sort_of_wide_rows_and_a_hot_key_in_little_memory(wide, monkeypatch):
     hot = max(wide.read("little.jsonl"), key=lambda row: row["n"])
     assert hot["k"] == 7
     assert hot["n"] >= ROWS // 2
+
+
+# ---- states that DuckDB cannot write to disk ---------------------------------------------------
+
+MANY = int(os.environ.get("ZQL_MANY_ROWS", "10000000"))
+MEDIANS = """
+import resource, sys
+from zql.errors import ZqlError
+from zql.session import Session
+
+with Session(workers=2, threads=2, memory_limit="260MB", temp_dir=sys.argv[1]) as session:
+    session.set("disabled_rules", sys.argv[3:])
+    query = session.query(f'''
+        FROM range({sys.argv[2]}) AS r (i)
+        |> SELECT (i * 7919) % 1000003 AS k, i % 1000 AS x
+        |> AGGREGATE median(x) AS m, count(*) AS n GROUP BY k
+        |> AGGREGATE count(*) AS g, sum(n) AS n, max(m) AS most, sum(m) AS total
+    ''')
+    try:
+        (row,) = query.to_arrow().to_pylist()
+    except ZqlError as error:
+        row = error.message
+print(row, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, sep="|")
+"""
+
+
+def medians(folder, rows, *off):
+    """What a median by a million keys gives under 260 MB, and the peak of memory in MiB."""
+    command = (sys.executable, "-c", MEDIANS, str(folder), str(rows), *off)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=110)
+    row, peak = done.stdout.rstrip().split("|")
+    return row, int(peak)
+
+
+def test_a_median_by_a_million_keys(tmp_path):
+    row, peak = medians(tmp_path, MANY)
+    x = np.arange(MANY) % 1000
+    keys = np.arange(MANY) * 7919 % 1000003
+    order = np.lexsort((x, keys))
+    starts = np.searchsorted(keys[order], np.arange(1000003))
+    ends = np.append(starts[1:], MANY)
+    low, high = x[order][(starts + ends - 1) // 2], x[order][(starts + ends) // 2]
+    expected = (low + high) / 2
+    most, total = float(expected.max()), float(expected.sum())
+    found = ast.literal_eval(re.sub(r"Decimal\('(.*?)'\)", r"\1", row))
+    assert found == {"g": 1000003, "n": MANY, "most": most, "total": total}
+    assert peak < 340
+
+
+def test_a_third_of_it_in_one_statement_fails(tmp_path):
+    row, _ = medians(tmp_path, MANY // 3, "partition_aggregates")
+    assert "failed to allocate" in row
 
 
 # ---- tasks in halves ---------------------------------------------------------------------------

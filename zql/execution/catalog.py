@@ -175,7 +175,8 @@ class EngineCatalog:
             columns = engine.describe("SELECT * FROM zql_object")
         finally:
             engine.unregister("zql_object")
-        return ObjectTable(key, Schema(tuple(Field(n, t) for n, t in columns)))
+        schema = Schema(tuple(Field(n, t) for n, t in columns))
+        return ObjectTable(key, schema, getattr(value, "nbytes", None))
 
     def object_names(self) -> Iterable[str]:
         return list({**self._objects, **self._given})

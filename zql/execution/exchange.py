@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from zql.execution.kept import unkept
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
 from zql.tree import node
@@ -80,6 +81,20 @@ class Exchange:
                 yield from _between(self._ordered(number), start - begin, stop - begin)
             begin = end
 
+    def dealt(self, numbers: range, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
+        """The rows of partitions as they came; of each one of equal parts, by ranges of tickets."""
+        import pyarrow as pa
+
+        with pa.OSFile(self.path) as file:
+            reader = pa.ipc.open_file(file)
+            for number in numbers:
+                for place in self.partitions[number].batches:
+                    batch = reader.get_batch(place)
+                    if parts > 1:
+                        batch = _part_of(batch, self.spread, number, part, parts)
+                    if batch.num_rows:
+                        yield batch
+
     def _ordered(self, number: int) -> Iterator[pa.Table]:
         """The rows of a partition in order, a part after the other when it is big."""
         import pyarrow as pa
@@ -87,7 +102,8 @@ class Exchange:
 
         partition, spread = self.partitions[number], self.spread
         parts = -(-partition.bytes // self.held_bytes) or 1
-        keys = [(column.name, "ascending") for column in (spread.ticket, spread.place)]
+        by = (spread.ticket, spread.place)
+        keys = [(column.name, "ascending") for column in by if column is not None]
         with pa.OSFile(self.path) as file:
             reader = pa.ipc.open_file(file)
             for part in range(parts):
@@ -125,7 +141,8 @@ def deal(
 ) -> Exchange:
     """Writes the rows of batches by partition. Several threads put them in order meanwhile.
 
-    What reads them shall stay far below `budget`, in bytes.
+    What reads them shall stay far below `budget`, in bytes. Raises `StorageError` when the
+    disk does not take them.
     """
     import pyarrow as pa
 
@@ -157,6 +174,8 @@ def deal(
                     write()
             while waiting:
                 write()
+    except OSError as error:  # not DuckDB's: its stream raises none
+        raise unkept(path, error) from None
     finally:
         threads.close()
     return Exchange(path, spread, tuple(partitions), min(_HELD_BYTES, budget // _SHARE))

@@ -12,7 +12,7 @@ from typing import Any
 from zql.execution.own_formats import format_of
 from zql.expr.functions import PythonFunction
 from zql.logical.plan import DuckdbQuery, MemoryScan, Scan, StageResult
-from zql.physical.plan import WriteFiles
+from zql.physical.plan import Spread, WriteFiles
 from zql.schema import InputFile
 from zql.storage.remote import protocol
 from zql.tree import Node, walk
@@ -105,6 +105,8 @@ class Fingerprint:
             # The folder, and how to treat what is there already, are no part of what is written.
             name = value.uri.rpartition("/")[2]
             return (name, value.format, value.names, value.options, value.own)
+        if isinstance(value, Spread):
+            return (value.ticket, value.place, value.keys, value.hash)  # parts change no row
         if isinstance(value, Scan):
             files = () if value is self._cut else value.files
             asked = (value.columns_read, _asked(value), value.on_error)

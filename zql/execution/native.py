@@ -63,6 +63,8 @@ class NativeStage:
     ) -> None:
         self.records_in = 0
         self.profiles: list[Profile] = []
+        self.statements = 0
+        """How many statements were run, each for a part of the rows."""
         self._engine = engine
         self._settings = settings
         self._results = results
@@ -146,10 +148,17 @@ class NativeStage:
         """The scans in the plan."""
         return list(dict.fromkeys(n for n in walk(self._plan) if isinstance(n, Scan)))
 
-    def keep(self, folder: str, starts: str | None = None) -> list[KeptFile]:
-        """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart."""
+    def keep(
+        self, folder: str, starts: str | None = None, *, sparing: bool = True
+    ) -> list[KeptFile]:
+        """Leaves the rows in a folder; groups that begin where `starts` is 1 are not torn apart.
+
+        `sparing`: where that needs too much memory, it is tried with one thread.
+        """
         if starts is None:
             size = self._settings.split_size or KEPT_FILE
+            if not sparing:
+                return self._kept(self._plan, folder, size)
             return self._sparingly(lambda: self._kept(self._plan, folder, size))
         try:
             with self._stream(self._plan) as (stream, _):
@@ -230,6 +239,36 @@ class NativeStage:
             found = deal(stream, stream.schema, spread, path, self._settings.budget())
             self._add(self._count(engine, None))
             return found
+
+    def keep_groups(self, folder: str, exchange: Exchange) -> list[KeptFile]:
+        """Leaves the groups of rows that were dealt out, which it reads, in a folder."""
+        from zql.execution import partitions
+
+        def select(rows: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+            (source,) = (n for n in walk(self._plan) if isinstance(n, StageResult))
+            with ExitStack() as stack:
+                engine, sources = self.connection(stack)
+                reader = pa.RecordBatchReader.from_batches(schema, rows)
+                relations: dict[Node, str] = {source: sources.registered(reader, source.columns)}
+                stack.enter_context(placing(self._plan, relations))
+                engine.profile()
+                self._running.add(engine)
+                stack.callback(self._running.discard, engine)
+                sql, most = render(self._plan, relations), self._settings.batch_rows
+                found = list(stack.enter_context(engine.batches(sql, most, lossless=True)))
+                self._add(self._count(engine, None))
+                with self._counting:
+                    self.statements += 1
+                return found
+
+        import pyarrow as pa
+
+        schema = exchange.schema
+        ways = partitions.Ways.of(exchange, self._settings)
+        size = self._settings.split_size or KEPT_FILE
+        with self._engine.limited(ways.threads):
+            groups = partitions.groups(exchange, ways, select, self.interrupt)
+            return kept.write_all(groups, folder, self._settings.batch_rows, size)
 
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""

@@ -9,6 +9,7 @@ from zql.execution import tasks
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
+from zql.execution.partitions import dealing
 from zql.execution.result_store import Entry
 from zql.execution.reuse import Reuse, Tables, reuse_of
 from zql.execution.settings import Settings
@@ -18,7 +19,8 @@ from zql.execution.sources import Input
 from zql.execution.stages import is_python
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
-from zql.physical.plan import Drop, PhysicalPlan, Stage, WriteFiles, policies_of, rejects_of
+from zql.physical.dealt import undealt
+from zql.physical.plan import Drop, Keep, PhysicalPlan, Stage, WriteFiles, policies_of, rejects_of
 from zql.tree import walk
 
 
@@ -48,7 +50,10 @@ def previews(
     """What a run of the plan would find, stage by stage; `tables` are those of the session."""
     look = _Look(plan, settings, engine, tables)
     try:
-        for stage in plan.stages:
+        for each in plan.stages:
+            if isinstance(each.sink, Keep) and each.sink.spread and each.sink.spread.keys:
+                continue  # they are dealt only where their groups are not there
+            stage = undealt(each, dealing(plan, each)) if each.by_partition else each
             if not isinstance(stage.sink, Drop) or is_python(stage):
                 yield look.at(stage)
     finally:

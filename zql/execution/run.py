@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
-from zql.execution.engine import Engine, EngineError, make_folder, remove_folder
+from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError, make_folder, remove_folder
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
-from zql.execution.native import NativeStage
+from zql.execution.native import NativeStage, plan_of
 from zql.execution.settings import Settings
-from zql.execution.stages import columns_of, explained, is_python, reading
+from zql.execution.stages import (
+    PARTITIONS_HINT,
+    columns_of,
+    could_be_parted,
+    explained,
+    is_python,
+    reading,
+)
 from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
 from zql.failpoints import hit
+from zql.physical.dealt import undealt
 from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
-    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -251,7 +258,11 @@ class Run:
 
         folder = folder or self.folder(f"stage-{stage.id}")
         if isinstance(stage.sink, Keep) and stage.sink.spread is not None:
-            return self.exchange(stage, stage.sink.spread, folder)
+            if not stage.sink.spread.keys:  # else the stage that groups them says whether
+                self.exchanges[stage.id] = self.exchange(stage)
+            return ()
+        if stage.by_partition:
+            return self.keep_groups(stage, folder)
         if is_python(stage):
             inputs = self.inputs(stage)
             output = KeptOutput(folder, summed=self.reuse is not None)
@@ -267,12 +278,26 @@ class Run:
                     files = tuple(native.keep(folder, starts))
                 except EngineError as error:
                     raise self.explained(error, stage) from None
-                if self.reuse is not None:
-                    key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
-                    files = self.reuse.add(key, files, native.records_in)
-            rows = sum(file.rows for file in files)
-            self.report(stage, 1, rows, began, native, sum(file.bytes for file in files))
+                files = self.noted(stage, native, began, files, folder)
         self.results[stage.id] = files
+        return files
+
+    def noted(
+        self,
+        stage: Stage,
+        native: NativeStage,
+        began: float,
+        files: tuple[KeptFile, ...],
+        folder: str,
+    ) -> tuple[KeptFile, ...]:
+        """The files that a stage of SQL has left, put down for other runs and for the report."""
+        from zql.execution.writing import KeptOutput
+
+        if self.reuse is not None:
+            key = self.reuse.key_of(stage, self.results, KeptOutput(folder))
+            files = self.reuse.add(key, files, native.records_in)
+        rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+        self.report(stage, max(1, native.statements), rows, began, native, size)
         return files
 
     def finished_work(
@@ -293,17 +318,61 @@ class Run:
         self.reports.append(told)
         return entry.files
 
-    def exchange(self, stage: Stage, spread: Spread, folder: str) -> tuple[KeptFile, ...]:
+    def keep_groups(self, stage: Stage, folder: str) -> tuple[KeptFile, ...]:
+        """Does a stage that may group partition by partition, and the one that deals its rows out.
+
+        In one statement where that is good enough. Either way it is the same result.
+        """
+        from zql.execution import partitions
+        from zql.execution.writing import KeptOutput
+
+        rows = partitions.dealing(self.plan, stage)
+        whole = undealt(stage, rows)
+        self.settle(rows)
+        files = self.finished_work(whole, KeptOutput(folder))
+        if files is None:
+            settings = self.host.settings.for_stage(stage.resources, python=False)
+            size = partitions.bytes_of_rows(plan_of(rows), self.results, self.host.objects)
+            if not partitions.choice(size, settings).deals:
+                files = self._undealt(whole, folder)
+        if files is None:
+            dealt = self.exchange(rows)
+            began = time.perf_counter()
+            with self.native(stage) as native:
+                try:
+                    files = tuple(native.keep_groups(folder, dealt))
+                except EngineError as error:
+                    raise self.explained(error, stage) from None
+                files = self.noted(whole, native, began, files, folder)
+            os.remove(dealt.path)
+        self.results[stage.id] = files
+        return files
+
+    def _undealt(self, whole: Stage, folder: str) -> tuple[KeptFile, ...] | None:
+        """The groups of all rows in one statement; None where memory is not enough for that."""
+        began = time.perf_counter()
+        with self.native(whole) as native:
+            try:
+                files = tuple(native.keep(folder, sparing=False))
+            except EngineError as error:
+                if error.kind != OUT_OF_MEMORY:
+                    raise self.explained(error, whole) from None
+                return None
+            return self.noted(whole, native, began, files, folder)
+
+    def exchange(self, stage: Stage) -> Exchange:
         """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
+        if not isinstance(stage.sink, Keep) or stage.sink.spread is None:
+            raise InternalError("the stage does not deal out its rows")
+        path = os.path.join(self.folder(f"stage-{stage.id}"), "exchange.arrow")
         began = time.perf_counter()
         with self.native(stage) as native:
             try:
-                found = native.exchange(os.path.join(folder, "exchange.arrow"), spread)
+                found = native.exchange(path, stage.sink.spread)
             except EngineError as error:
                 raise self.explained(error, stage) from None
-        self.exchanges[stage.id] = found
         self.report(stage, 1, found.rows, began, native, found.bytes)
-        return ()
+        return found
 
     def settle(self, stage: Stage) -> None:
         """Files, in order, of the rows of exchanges that a stage reads."""
@@ -324,6 +393,8 @@ class Run:
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
         found = explained(error, stage)
+        if error.kind == OUT_OF_MEMORY and could_be_parted(stage):
+            found.hint = PARTITIONS_HINT
         if found.code == "R760":
             from zql.execution.asserts import row_of_failure
 

@@ -47,7 +47,8 @@ class Settings:
 
     `memory` is the budget in bytes of the coordinator and all workers together; `split_size` the
     bytes of input for one task, `file_size` those that an output file should have at least
-    (`zql/execution/sizes.py` chooses what is not set); `inline_bytes` how much input a query
+    (`zql/execution/sizes.py` chooses what is not set); `partitions` in how many parts groups are
+    made that may be; `inline_bytes` how much input a query
     without WRITE may have and still call Python in this process; `batch_rows` and
     `batch_bytes` bound what a task holds. `tries` is how often a task is started whose worker dies,
     `task_timeout` how many seconds one may take before its worker is ended. What stages ask for,
@@ -62,6 +63,7 @@ class Settings:
     temp_dir: str | None = None
     split_size: int | None = None
     file_size: int | None = None
+    partitions: int | None = None
     tasks: int | None = None
     worker_threads: int = 1
     inline_bytes: int = 16 * MIB

@@ -133,8 +133,11 @@ class Sources:
 
 
 def casts(columns: Sequence[Column]) -> str:
-    """A select list that gives the columns their types; a no-op where they have them."""
-    items = (f"CAST({n} AS {t}) AS {n}" for n, t in _quoted(columns))
+    """A select list that gives the columns their types; a no-op where they have them.
+
+    Columns of which a plan does not know the type keep the one that they have.
+    """
+    items = (f"CAST({n} AS {t}) AS {n}" if t else n for n, t in _quoted(columns))
     return ", ".join(items) or "1"
 
 

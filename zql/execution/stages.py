@@ -8,8 +8,21 @@ from zql.errors import ZqlError
 from zql.execution.engine import EngineError
 from zql.execution.wording import worded
 from zql.expr.expression import Column
-from zql.logical.plan import StageResult
+from zql.logical.plan import Aggregate, StageResult
+from zql.optimizer.held_states import can_be_parted, holds_states
 from zql.physical.plan import Keep, RunSql, Stage
+from zql.tree import walk
+
+PARTITIONS_HINT = (
+    "SET partitions = 16 makes a part of the groups at a time; or raise the memory budget"
+    " (--memory, SET memory)"
+)
+
+
+def could_be_parted(stage: Stage) -> bool:
+    """Whether a stage holds groups in memory that could be made partition by partition."""
+    groups = [node for node in walk(stage) if isinstance(node, Aggregate)]
+    return not stage.by_partition and any(holds_states(g) and can_be_parted(g) for g in groups)
 
 
 def is_python(stage: Stage) -> bool:

@@ -34,6 +34,11 @@ class StoredTable:
         """The number of rows."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its rows, by the name that Arrow has for it."""
+        return sum(file.bytes for file in self.files)
+
     def data(self) -> pa.Table | None:
         """All rows, memory-mapped, under the columns' names in the files; None without rows."""
         from zql.execution import kept

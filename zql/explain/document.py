@@ -218,7 +218,10 @@ def _sink(stage: Stage) -> Document:
         case Keep(spread=spread):
             if spread is None:
                 return {"kind": "keep"}
-            return {"kind": "exchange", "by": spread.ticket.name, "partitions": spread.parts}
+            told = {"kind": "exchange", "by": spread.ticket.name, "partitions": spread.parts}
+            if not spread.hash:
+                return told
+            return {**told, "hash": spread.hash, "keys": [key.name for key in spread.keys]}
         case Collect(names=names):
             return {"kind": "result", "columns": list(names)}
         case WriteFiles() as sink:

@@ -50,14 +50,12 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Project {_assigns(plan.assigns)}"
         case lp.Aggregate():
             keys = f" by {_assigns(plan.keys)}" if plan.keys else ""
-            return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}"
+            return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}{_in_parts(plan)}"
         case lp.DistinctOn():
             order = f" order {_keys(plan.order)}" if plan.order else ""
             return f"DistinctOn {_list(plan.on)}{order}"
         case lp.Sort():
-            return f"Sort {_keys(plan.keys)}" + (
-                f" in {plan.parts} parts" if plan.parts > 1 else ""
-            )
+            return f"Sort {_keys(plan.keys)}{_in_parts(plan)}"
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
@@ -118,6 +116,10 @@ def _sets(plan: lp.Aggregate) -> str:
     names = [k.column.name for k in plan.keys]
     sets = ", ".join(f"({', '.join(names[i] for i in numbers)})" for numbers in plan.sets)
     return f" in sets {sets}" if sets else ""
+
+
+def _in_parts(plan: lp.Aggregate | lp.Sort) -> str:
+    return f" in {plan.parts} parts" if plan.parts > 1 else ""
 
 
 def _list(exprs: Iterable[ex.Expr]) -> str:

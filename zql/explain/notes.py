@@ -17,6 +17,7 @@ from zql.optimizer.facts import conjuncts, has_window
 from zql.optimizer.optimizer import Rewrite
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
+from zql.optimizer.rules.partition_aggregates import partition_aggregates
 from zql.optimizer.unseen_sorts import unseen_sorts
 from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
 from zql.tree import children, walk
@@ -52,8 +53,9 @@ def notes_of(
     """All notes on a query, in the order of kinds; each text once."""
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
     isolated = [r.plan for r in trace if r.rule == isolate_python_calls.__name__]
-    # What that rule adds is in nobody's way: it runs last.
-    moved = [bound, *(r.plan for r in trace if r.rule != keep_row_order.__name__)][-1]
+    # What these rules add is in nobody's way: they run last.
+    last = (keep_row_order.__name__, partition_aggregates.__name__)
+    moved = [bound, *(r.plan for r in trace if r.rule not in last)][-1]
     found = [
         *_pushed(isolated[0] if isolated else bound, moved),
         *_stays(moved),
@@ -216,7 +218,11 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             why = f"its rows are computed once, and read by the stages {', '.join(most)} and {last}"
             yield Note("shared", f"stage {stage.id}: {why}")
             continue
-        if _reads(reader, stage):
+        if stage.by_partition:
+            why = f"its groups are made partition by partition, before stage {reader.id} reads them"
+        elif reader.by_partition:
+            why = f"{_consumer(reader, stage)} in stage {reader.id} takes its rows by keys"
+        elif _reads(reader, stage):
             calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
             names = ", ".join(dict.fromkeys(word(c) for c in calls))
             parts = "group by group" if reader.by_file else "in parts"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zql.execution import sizes
+from zql.execution import partitions, sizes
 from zql.execution.machine import allowed_memory
+from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
@@ -21,6 +22,7 @@ from zql.tree import walk
 
 def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
     """The numbers of a statement: none of one whose input is so small that it is not cut."""
+    yield from _exchanges(plan, settings)
     scans = [s for stage in plan.stages for s in (stage.source, *walk(stage)) if _is_scan(s)]
     total = sum(file.size for scan in dict.fromkeys(scans) for file in scan.files)  # type: ignore[union-attr]
     asked = any(stage.resources is not None for stage in plan.stages)
@@ -37,6 +39,35 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
             )
     if total > sizes.SMALLEST_SPLIT:
         yield from _of_the_run(plan, settings)
+
+
+def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
+    """To how many partitions rows are dealt, and why."""
+    for stage in plan.stages:
+        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        if stage.by_partition:
+            own = settings.for_stage(stage.resources, python=False)
+            yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
+        elif spread is not None and not spread.keys:
+            size = sum(f.size for n in walk(stage) if isinstance(n, lp.Scan) for f in n.files)
+            why = "as set" if settings.partitions else f"{mib(size)} of files"
+            yield Note("sizes", f"stage {stage.id}: {spread.parts} partitions: {why}")
+
+
+def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
+    """Whether the rows of a stage are dealt out for another one, and to how many partitions."""
+    spread = rows.sink.spread if isinstance(rows.sink, Keep) else None
+    parts = spread.parts if spread else 1
+    plan = plan_of(rows)
+    size = partitions.bytes_of_rows(plan, {}, {})
+    found, count = partitions.choice(size, settings), f"{parts} partitions"
+    if found.deals:
+        each = f" of about {mib(size // parts)}" if size >= sizes.SMALLEST_SPLIT else ""
+        return f"stage {stage.id}: {count}{each}: {found.reason}"
+    if any(isinstance(node, lp.StageResult | lp.MemoryScan) for node in walk(plan)):
+        memory = mib(settings.native_memory() // partitions.SHARE)
+        return f"stage {stage.id}: {count}, if there are more than {memory} of rows for it"
+    return f"stage {stage.id}: one statement, with stage {rows.id}: {found.reason}"
 
 
 def _is_scan(node: object) -> bool:

@@ -17,6 +17,7 @@ from zql.physical.plan import (
     Keep,
     PhysicalPlan,
     RunSql,
+    Spread,
     Stage,
     StoreTable,
     WriteFiles,
@@ -73,6 +74,8 @@ def stage_kind(stage: Stage, here: bool = False) -> str:
     if stage.source is None:
         if stage.row_local and is_sharded(stage):
             return "DuckDB, one statement for each split of the input"
+        if stage.by_partition:
+            return f"one DuckDB statement for each partition of stage {stage.inputs[0]}"
         return "one DuckDB statement, all threads"
     if isinstance(stage.source, lp.Scan):
         return f"tasks over the splits of {stage.source.name}, {workers}"
@@ -146,8 +149,7 @@ def sink_line(stage: Stage) -> str:
         case Keep(spread=spread):
             names = ", ".join(c.name for c in stage_columns(stage))
             if spread is not None:
-                by = f"by ranges of {spread.ticket.name}"
-                return f"Exchange, {spread.parts} partitions {by}: {names}"
+                return f"Exchange, {spread.parts} partitions {dealt_by(spread)}: {names}"
             return f"Keep for later stages: {names}"
         case Collect(names=names):
             return f"Result: {', '.join(names)}"
@@ -160,6 +162,14 @@ def sink_line(stage: Stage) -> str:
             return f"Drop the rows, count them as {counter}" if counter else "Drop the rows"
         case StoreTable() as table:
             return f"Keep as the table {table.table}: {', '.join(table.names)}"
+
+
+def dealt_by(spread: Spread) -> str:
+    """What decides to which partition a row goes."""
+    if spread.place is not None:
+        return f"by ranges of {spread.ticket.name}"
+    keys = ", ".join(key.name for key in spread.keys)
+    return f"by {spread.hash} of {keys}"
 
 
 def stage_columns(stage: Stage) -> tuple[ex.Column, ...]:

@@ -19,7 +19,7 @@ from zql.logical.bind_reading import Reading, no_files, not_by_rows, of_clause, 
 from zql.logical.bind_sample import sample
 from zql.logical.bind_table_function import call_table_function
 from zql.logical.bind_unnest import elements_of, from_unnest
-from zql.logical.catalog import FileTable, TypeProblem
+from zql.logical.catalog import FileTable, ObjectTable, TypeProblem
 from zql.logical.constants import constant_value, no_python
 from zql.logical.context import (
     Context,
@@ -260,7 +260,7 @@ def _parameter(context: Context, item: ast.ParameterSource) -> Scope:
     if found is None and (table := context.catalog.object(item.name)) is not None:
         if context.reading is not None:
             raise no_files(context.reading)
-        return _object(context, table.key, table.schema.fields)
+        return _object(context, table)
     binder = ExpressionBinder(context, ())
     value = binder.parameter(ex.Parameter(item.name, span=item.span))
     paths = _paths(value)
@@ -284,11 +284,11 @@ def _paths(value: ex.Expr) -> tuple[str, ...] | None:
     return None
 
 
-def _object(context: Context, key: str, fields: tuple[Any, ...]) -> Scope:
-    columns = tuple(context.names.column(f.name, f.type) for f in fields)
-    names = tuple(f.name for f in fields)
+def _object(context: Context, table: ObjectTable) -> Scope:
+    columns = tuple(context.names.column(f.name, f.type) for f in table.schema.fields)
+    names = tuple(f.name for f in table.schema.fields)
     visible = tuple(Visible(n, c) for n, c in zip(names, columns, strict=True))
-    return Scope(lp.MemoryScan(key, columns, names), visible)
+    return Scope(lp.MemoryScan(table.key, columns, names, table.size), visible)
 
 
 def _named(context: Context, item: ast.NameSource) -> Scope:
@@ -305,13 +305,13 @@ def _named(context: Context, item: ast.NameSource) -> Scope:
     declarations = context.declarations
     kept = declarations.shared.get(item.name)
     if kept is not None:
-        return _object(context, kept.key, kept.schema.fields).with_alias(item.name)
+        return _object(context, kept).with_alias(item.name)
     view = declarations.views.get(item.name)
     if view is not None:
         return _view(context, view, declarations, item)
     table = declarations.tables.get(item.name) or context.catalog.object(item.name)
     if table is not None:
-        return _object(context, table.key, table.schema.fields).with_alias(item.name)
+        return _object(context, table).with_alias(item.name)
     if item.name in context.frame.defining:
         raise BindError(
             f'"{item.name}" reads itself: WITH is not recursive',

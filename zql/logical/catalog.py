@@ -38,10 +38,11 @@ class FileTable:
 
 @dataclass(frozen=True, slots=True)
 class ObjectTable:
-    """A Python object that the session holds under `key`."""
+    """A Python object that the session holds under `key`; `size` are its bytes, if known."""
 
     key: str
     schema: Schema
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,12 +68,13 @@ class Scan(Node):
 @node
 class MemoryScan(Node):
     """A Python object handed in by name; the session holds it under `key`. `sources` are its own
-    column names, one for each of `columns`.
+    column names, one for each of `columns`; `size` are its bytes, if they are known.
     """
 
     key: str
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
+    size: int | None = field(default=None, compare=False, repr=False)
 
 
 @node
@@ -182,13 +183,15 @@ class Aggregate(Node):
     """Groups; keys first. No key: one row. Order is open.
 
     With `sets` the rows are grouped once for each, by the keys of these numbers; the other keys are
-    NULL then. The keys are columns of the input in that case.
+    NULL then. The keys are columns of the input in that case. The rows may be dealt to so many
+    `parts` by their keys, and grouped in each.
     """
 
     input: LogicalPlan
     keys: tuple[Assign, ...]
     aggregates: tuple[Assign, ...]
     sets: tuple[tuple[int, ...], ...] = ()
+    parts: int = 1
     resources: Resources | None = field(default=None, compare=False, repr=False)
 
     @property

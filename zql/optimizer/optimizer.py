@@ -15,6 +15,7 @@ from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.match_what_changes import match_what_changes
 from zql.optimizer.rules.merge_projections import merge_projections
+from zql.optimizer.rules.partition_aggregates import partition_aggregates
 from zql.optimizer.rules.partition_shuffles import partition_shuffles
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
@@ -55,6 +56,8 @@ BATCHES = (
     Batch("texts", (match_what_changes, replace_characters, guard_trims), passes=1),
     # The rules before it move operators; which of them then sees an order is known here.
     Batch("order", (keep_row_order,), passes=1, required=True),
+    # Behind it: aggregates may have an order by place since then.
+    Batch("aggregates", (partition_aggregates,), passes=1),
     Batch("checks", (check_every_row,), passes=1, required=True),
 )
 

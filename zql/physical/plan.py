@@ -52,12 +52,15 @@ class Spread(Node):
     """How rows are dealt to partitions: by ranges of `ticket`, a number that chance spreads evenly.
 
     It is a BIGINT from 0 on, or a DOUBLE from 0 to 1. The rows are ordered by it, and by `place`
-    where two are equal.
+    where two are equal. Without a place the ticket is a hash, which `hash` names, of the columns
+    `keys`: rows of equal keys are in one partition, in the order in which they came.
     """
 
     ticket: Column
-    place: Column
+    place: Column | None
     parts: int
+    keys: tuple[Column, ...] = ()
+    hash: str = ""
 
 
 @node
@@ -127,8 +130,9 @@ class Stage(Node):
     `row_local` says that a native stage may be run split by split (over its one `Scan`) with the
     same rows in the same order: it is when its output is sharded. `limit` is the number of rows
     that the next stage wants of this one: tasks behind those that give it need not run. `by_file`
-    says that each file of its source is a task, however big. `resources` are what its operators, or
-    the program, ask for.
+    says that each file of its source is a task, however big; `by_partition` that it groups the rows
+    of an exchange, which can be done for each partition by itself. `resources` are what its
+    operators, or the program, ask for.
     """
 
     id: int
@@ -138,6 +142,7 @@ class Stage(Node):
     row_local: bool = False
     limit: int | None = None
     by_file: bool = False
+    by_partition: bool = False
     resources: Resources | None = field(default=None, compare=False)
 
     @property

@@ -16,6 +16,7 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import free_columns, has_subquery, has_window
 from zql.physical import folds
+from zql.physical.dealt import dealt
 from zql.physical.exchange import STARTS, exchange
 from zql.physical.plan import (
     CallPython,
@@ -134,6 +135,8 @@ class _Splitter:
                 return _Native(self.kept(self.build(replace(plan, kept=False))))
             case lp.Sort() if plan.parts > 1:
                 return self.shuffle(plan)
+            case lp.Aggregate() if plan.parts > 1:
+                return self.partitioned(plan)
             case lp.Filter() | lp.Project() | lp.Unnest() | lp.Check() if not _sees_other_rows(
                 plan
             ):
@@ -160,6 +163,14 @@ class _Splitter:
         ticket, place = (c for c in (k.expr for k in plan.keys) if isinstance(c, ex.Column))
         rows = _Native(self.native(plan.input))
         return _Native(self.kept(rows, Keep(spread=Spread(ticket, place, plan.parts))))
+
+    def partitioned(self, plan: lp.Aggregate) -> _Native:
+        """Rows dealt out by their keys in a stage of their own, and groups of each partition."""
+        rows, spread, groups = dealt(plan, self.native(plan.input))
+        source = self.kept(_Native(rows), Keep(spread=spread))
+        number = self.finish(_Native(groups(source)), Keep())
+        self.stages[-1] = replace(self.stages[-1], by_partition=True)
+        return _Native(lp.StageResult(number, plan.columns))
 
     def reduce(self, plan: lp.Reduce) -> _Tasks:
         """Groups put together by a statement of their own, then worked on file by file."""
