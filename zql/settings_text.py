@@ -21,6 +21,7 @@ SETTINGS = {
     "task_timeout": "task_timeout",
     "resume": "resume",
     "cache": "cache",
+    "max_partitions": "max_partitions",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
@@ -29,6 +30,7 @@ MEANINGS = {
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
     "file_size": "bytes that an output file has at least, where neighbours can be put together",
+    "max_partitions": "folders that partition_by of WRITE may make",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
     "resume": "true goes on from what runs before have finished",

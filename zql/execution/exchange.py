@@ -151,7 +151,7 @@ def deal(
                     )
                     written += 1
 
-            for gathered in _gathered(batches, PIECE_BYTES * spread.parts):
+            for gathered in gathered_by(batches, PIECE_BYTES * spread.parts):
                 waiting.append(threads.submit(_dealt, gathered, spread))
                 if threads.waiting(len(waiting)):
                     write()
@@ -162,7 +162,7 @@ def deal(
     return Exchange(path, spread, tuple(partitions), min(_HELD_BYTES, budget // _SHARE))
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+def gathered_by(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
     """Batches that are about `size` bytes together."""
     found: list[pa.RecordBatch] = []
     held = 0

@@ -19,6 +19,7 @@ from zql.execution.stages import is_python
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Drop, PhysicalPlan, Stage, WriteFiles, policies_of, rejects_of
+from zql.physical.split import CUT_BY
 from zql.tree import walk
 
 
@@ -97,7 +98,7 @@ class _Look:
             return []
         scans = {node for step in stage.steps for node in walk(step) if isinstance(node, Scan)}
         target = target_of(sink)
-        if len(scans) != 1 or not target.sharded or target.shards is not None:
+        if len(scans) != 1 or not target.sharded or not CUT_BY.isdisjoint(dict(target.options)):
             return []
         (scan,) = scans
         format_, options = format_of(scan.format, scan.own), dict(scan.options)
@@ -114,7 +115,8 @@ class _Look:
             return KeptOutput("")
         target = target_of(sink)
         told = (target.format, sink.names, target.compression, target.format_options, target.own)
-        if target.sharded and (target.shards or 1) > 1:
+        several = target.sharded and (target.shards or 1) > 1
+        if several or target.partition_by or target.max_rows or target.file_size:
             return KeptOutput("")
         if target.sharded and target.shards is None:
             return FileOutput("", *told, target.path(number, count))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zql.errors import InternalError
 from zql.execution.fingerprint import made_of
-from zql.execution.gathering import can_gather, gathered
+from zql.execution.gathering import Sources, can_gather, gathered
 from zql.execution.kept import KeptFile
 from zql.execution.publish import Publisher
 from zql.execution.run import Run
@@ -14,8 +14,10 @@ from zql.execution.sink import Target, target_of
 from zql.execution.sources import Input
 from zql.execution.writing import FileOutput
 from zql.expr.expression import Column
-from zql.physical.plan import WriteFiles
+from zql.logical.plan import Scan, StageResult
+from zql.physical.plan import Stage, WriteFiles
 from zql.storage.format import Split, WrittenFile
+from zql.tree import walk
 
 Waiting = tuple[list[tuple[str, KeptFile]], list[WrittenFile]]
 """Finished files and the names they will get, and files that were there already and stay."""
@@ -39,6 +41,26 @@ class OutputFiles:
             self.target, made_of(run.plan, version), reuse.work, reuse.noted, options
         )
         self.publisher.check()
+        both = dict(self.target.options).get("write_partition_columns")
+        apart = () if both else self.target.partition_by
+        self.names = tuple(name for name in sink.names if name not in apart)
+        """The users' names of the columns in the files."""
+
+    def written(self, columns: Sequence[Column]) -> list[tuple[str, Column]]:
+        """Those of a stage's columns that stand in the files, under the users' names."""
+        return [(name, c) for name, c in self.named_columns(columns) if name in self.names]
+
+    def named_columns(self, columns: Sequence[Column]) -> list[tuple[str, Column]]:
+        """A stage's columns under the users' names, with those that name folders."""
+        own = (c for c in columns if c != self.sink.shard)
+        return list(zip(self.sink.names, own, strict=True))
+
+    def input_bytes(self, stage: Stage) -> int:
+        """The bytes of what a stage reads: of files, and of rows that earlier stages left."""
+        nodes = {node for top in (stage.source, *stage.steps) if top for node in walk(top)}
+        read = sum(file.size for node in nodes if isinstance(node, Scan) for file in node.files)
+        numbers = {node.stage for node in nodes if isinstance(node, StageResult)}
+        return read + sum(file.bytes for n in numbers for file in self.run.results.get(n, ()))
 
     def paths(self, numbers: Iterable[int], count: int) -> list[str]:
         """The names of these of `count` new shards."""
@@ -51,7 +73,7 @@ class OutputFiles:
         return FileOutput(
             self.publisher.folder_for(path),
             target.format,
-            self.sink.names,
+            self.names,
             target.compression,
             target.format_options,
             target.own,
@@ -79,18 +101,18 @@ class OutputFiles:
         kept: Mapping[int, WrittenFile],
     ) -> Waiting:
         """The files of shards, those that are small put together, unless shards are kept."""
-        found = list(files)
-        if not kept and found and can_gather(self.target):
+        if not kept and files and can_gather(self.target):
             file_size = self.run.host.settings.file_size
-            found = gathered(files, columns, self.output(paths[0]), file_size)
-        if len(found) == len(files):
-            return waiting(list(zip(paths, files, strict=True)), list(kept.values()))
-        return self.named(found)
+            sources = [self.publisher.sources.get(path, ()) for path in paths]
+            found = gathered(files, sources, columns, self.output(paths[0]), file_size)
+            if len(found) < len(files):
+                return self.named([file for file, _ in found], [each for _, each in found])
+        return waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
-    def named(self, files: Sequence[KeptFile]) -> Waiting:
-        """All shards, of which those that an earlier run left stay."""
+    def named(self, files: Sequence[KeptFile], sources: Sequence[Sources] = ()) -> Waiting:
+        """All shards, of which those that an earlier run left stay; `sources` are their parts."""
         count = len(files)
-        self.publisher.sources.clear()  # a file may come of several parts
+        self.publisher.sources = dict(zip(self.paths(range(count), count), sources, strict=False))
         listed = self.publisher.listed_shards()
         stay = self.publisher.kept(count) if listed == count else {}
         named = list(zip(self.paths(range(count), count), files, strict=True))
@@ -102,7 +124,7 @@ class OutputFiles:
     def tell_sources(self, paths: Sequence[str], inputs: Sequence[Input]) -> None:
         for path, part in zip(paths, inputs, strict=True):
             if isinstance(part, Split):
-                self.publisher.sources[path] = part
+                self.publisher.sources[path] = (part,)
 
 
 def waiting(files: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()) -> Waiting:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
-from zql.execution import write_cuts
+from zql.execution import partitions, write_cuts
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.kept import KeptFile
@@ -108,17 +109,16 @@ class WriteRun:
         self._waiting: Waiting = ([], [])
         self._columns: list[tuple[str, DataType]] = []
 
-    def place_of(self, file: WrittenFile) -> int:
-        """Where a file stands among the shards."""
-        return self._target.shard_of(file.path) or 0
+    def place_of(self, file: WrittenFile) -> tuple[str, int]:
+        """Where a file stands among the others."""
+        folder = file.path[: file.path.rfind("/")] if self._target.partition_by else ""
+        return folder, self._target.shard_of(file.path) or 0
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
-        types = (c.type for c in columns_of(stage) if c != self._sink.shard)
-        self._columns = list(zip(self._sink.names, types, strict=True))
+        self._columns = [(n, c.type) for n, c in self._files.written(columns_of(stage))]
         try:
-            python = is_python(stage)
-            self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
+            self._waiting = self._way(stage)(stage)
         except EngineError as error:
             raise self._run.explained(error, stage) from None
         except RunError as error:
@@ -136,6 +136,11 @@ class WriteRun:
             self._run.host.notes.wrote(self._publisher.plan, published)
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
+
+    def _way(self, stage: Stage) -> Callable[[Stage], Waiting]:
+        if self._target.partition_by:
+            return partial(partitions.write, self._files)
+        return self._from_tasks if is_python(stage) else self._from_sql
 
     # ---- tasks ---------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from zql.execution import sizes
 from zql.execution.machine import allowed_memory
@@ -17,6 +17,8 @@ from zql.physical.split import CUT_BY
 from zql.resources import Resources
 from zql.schema import InputFile
 from zql.tree import walk
+
+_SIZED = ("max_rows_per_file", "file_size_bytes")
 
 
 def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
@@ -78,12 +80,12 @@ def _is_cut(stage: Stage) -> bool:
 
 def _files(stage: Stage, sink: WriteFiles, settings: Settings) -> Iterator[str]:
     options = dict(sink.options)
-    if "shards" in options:
+    if "partition_by" in options:
+        yield _dealt(options, settings)
+    elif "shards" in options:
         yield f"{options['shards']} files, as shards says"
-    elif _is_cut(stage):
-        said = [
-            f"{n} {options[n]:,}" for n in ("max_rows_per_file", "file_size_bytes") if n in options
-        ]
+    elif not options.keys().isdisjoint(_SIZED):
+        said = [f"{n} {options[n]:,}" for n in _SIZED if n in options]
         yield f"all rows are kept, then cut into files by {' and '.join(said)}"
     elif is_sharded(stage) and sink.own is None:
         if settings.file_size:
@@ -91,6 +93,16 @@ def _files(stage: Stage, sink: WriteFiles, settings: Settings) -> Iterator[str]:
         else:
             least, left = mib(sizes.LEAST_FILE), sizes.FILES_LEFT
             yield f"files of less than {least} are put together, where there are more than {left}"
+
+
+def _dealt(options: Mapping[str, object], settings: Settings) -> str:
+    """How rows go to the folders of their values, and to files there."""
+    keys = options["partition_by"]
+    names = ", ".join(keys) if isinstance(keys, tuple) else str(keys)
+    said = [f"{n} {options[n]:,}" for n in ("shards", *_SIZED) if n in options]
+    size = mib(sizes.split_of_files(0, settings.split_size).size)
+    by = " and ".join(said) or f"a file for each {size} of input"
+    return f"all rows are kept, then dealt to a folder for each value of {names}: {by}"
 
 
 def _splits(scan: lp.Scan, chosen: sizes.Chosen) -> Iterator[str]:
