@@ -436,7 +436,7 @@ class Session:
 
     def _reusable(self, plan: PhysicalPlan) -> list[str]:
         """What a run would find done, for EXPLAIN, where it would look."""
-        if not plan.writes or not (self.settings.resume or self.settings.cache):
+        if not (self.settings.cache or (plan.writes and self.settings.resume)):
             return []
         from zql.execution.reuse_preview import previews
 

@@ -21,12 +21,14 @@ SETTINGS = {
     "task_timeout": "task_timeout",
     "resume": "resume",
     "cache": "cache",
+    "cache_size": "cache_size",
     "max_partitions": "max_partitions",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
 MEANINGS = {
     "cache": "the folder in which results of stages stay between runs; none when empty",
+    "cache_size": "bytes that results in the cache may have; 'none' for any",
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
     "file_size": "bytes that an output file has at least, where neighbours can be put together",
@@ -95,7 +97,9 @@ def setting_value(name: str, value: Any) -> Any:
     """The value of a setting in its own type. Raises `UsageError`."""
     if name in CHOSEN and str(value).lower() == AUTO:
         return None
-    if name in ("memory", *CHOSEN):
+    if name == "cache_size" and str(value).lower() == "none":
+        return None
+    if name in ("memory", "cache_size", *CHOSEN):
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)

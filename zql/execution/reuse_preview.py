@@ -18,7 +18,17 @@ from zql.execution.sources import Input
 from zql.execution.stages import is_python
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
-from zql.physical.plan import Drop, PhysicalPlan, Stage, WriteFiles, policies_of, rejects_of
+from zql.physical.plan import (
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    Spread,
+    Stage,
+    WriteFiles,
+    policies_of,
+    rejects_of,
+)
 from zql.physical.split import CUT_BY
 from zql.tree import walk
 
@@ -50,7 +60,7 @@ def previews(
     look = _Look(plan, settings, engine, tables)
     try:
         for stage in plan.stages:
-            if not isinstance(stage.sink, Drop) or is_python(stage):
+            if not isinstance(stage.sink, Drop | Collect) or is_python(stage):
                 yield look.at(stage)
     finally:
         look.reuse.close()
@@ -71,7 +81,7 @@ class _Look:
             return Preview(stage.id, 0, None)
         found = self._tasks(stage) if is_python(stage) else self._statement(stage)
         done = [entry for entry in found if entry is not None]
-        if len(done) == len(found):
+        if len(done) == len(found) and _spread(stage) is None:
             self._results[stage.id] = tuple(file for entry in done for file in entry.files)
             for number in (policy.number for policy in policies_of(stage)):
                 self._results[rejects_of(number)] = tuple(_rejects(number, done))
@@ -86,7 +96,9 @@ class _Look:
 
     def _statement(self, stage: Stage) -> list[Entry | None]:
         parts = self._parts(stage)
-        key = self.reuse.key_of(stage, self._results, self._output(stage, 0, 1, whole=True))
+        more = () if _spread(stage) is None else (_spread(stage),)
+        output = self._output(stage, 0, 1, whole=True)
+        key = self.reuse.key_of(stage, self._results, output, *more)
         if len(parts) < 2:
             return [self.reuse.peek(key)]
         return [self.reuse.peek(self.reuse.key_of_part(key, part)) for part in parts]
@@ -127,6 +139,10 @@ class _Look:
             return KeptOutput("")
         part = format_of(output.format, output.own).part_compression(output.compression)
         return replace(output, compression=part)
+
+
+def _spread(stage: Stage) -> Spread | None:
+    return stage.sink.spread if isinstance(stage.sink, Keep) else None
 
 
 def _rejects(number: int, done: Sequence[Entry]) -> Iterator[KeptFile]:

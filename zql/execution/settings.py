@@ -53,7 +53,8 @@ class Settings:
     `task_timeout` how many seconds one may take before its worker is ended. What stages ask for,
     and no setting says, is how many `tasks` they want and the `worker_threads` of DuckDB in each.
     With `resume` a run goes on from what runs before have finished, and leaves what it has when it
-    ends early; `cache` is a folder in which results of stages stay between runs. An output with
+    ends early; `cache` is a folder in which results of stages stay between runs, up to
+    `cache_size` bytes. An output with
     `partition_by` makes `max_partitions` folders at most.
     """
 
@@ -73,6 +74,7 @@ class Settings:
     probe_seconds: float = 60.0
     resume: bool = False
     cache: str | None = None
+    cache_size: int | None = None
     max_partitions: int = 10_000
     storage_options: Secret = field(default_factory=Secret)
 

@@ -54,7 +54,7 @@ def write(run: Run) -> RunReport:
     }
     if run.reuse is not None:
         run.reuse.open()
-        if run.host.notes is not None:
+        if run.host.notes is not None and run.plan.writes:
             run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
 
     def do(stage: Stage) -> None:
