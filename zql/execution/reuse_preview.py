@@ -13,9 +13,9 @@ from zql.execution.result_store import Entry
 from zql.execution.reuse import Reuse, Tables, reuse_of
 from zql.execution.settings import Settings
 from zql.execution.sink import target_of
-from zql.execution.sizes import split_of_files
+from zql.execution.sizes import files_of_share, split_of_files
 from zql.execution.sources import Input
-from zql.execution.stages import is_python
+from zql.execution.stages import is_python, shuffled_bytes
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import (
@@ -71,6 +71,7 @@ class _Look:
         self, plan: PhysicalPlan, settings: Settings, engine: Engine, tables: Tables
     ) -> None:
         self.reuse: Reuse = reuse_of(plan, settings, engine.version(), tables)
+        self._stages = plan.stages
         self._settings = settings
         self._engine = engine
         self._results: dict[int, tuple[KeptFile, ...]] = {}
@@ -129,6 +130,9 @@ class _Look:
         told = (target.format, sink.names, target.compression, target.format_options, target.own)
         several = target.sharded and (target.shards or 1) > 1
         if several or target.partition_by or target.max_rows or target.file_size:
+            return KeptOutput("")
+        size = shuffled_bytes(stage, self._stages, self._results) if target.sharded else 0
+        if files_of_share(size, size, size, self._settings.split_size) > 1:
             return KeptOutput("")
         if target.sharded and target.shards is None:
             return FileOutput("", *told, target.path(number, count))

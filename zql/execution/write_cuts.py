@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from zql.execution.gathering import joined
 from zql.execution.kept import KeptFile
-from zql.execution.sizes import cuts, runs
-from zql.execution.stages import kept_stage, reading
+from zql.execution.native import exchanged
+from zql.execution.sizes import cuts, files_of_share, runs
+from zql.execution.stages import columns_of, kept_stage, reading
 from zql.execution.write_files import OutputFiles, Waiting, waiting
 from zql.logical.plan import StageResult
 from zql.physical.plan import Stage
@@ -64,6 +66,31 @@ def pieces(outputs: OutputFiles, stage: Stage) -> Waiting:
     return outputs.named(files)
 
 
+def shuffled(outputs: OutputFiles, stage: Stage, size: int) -> Waiting:
+    """Rows in an order by chance, made of `size` bytes, in as many files as others of that size."""
+    kept, every = outputs.kept_of(0)
+    if every and kept:
+        return waiting([], list(kept.values()))
+    split_size = outputs.run.host.settings.split_size
+    source = exchanged(stage)
+    exchange = None if source is None else outputs.run.exchanges.get(source.stage)
+    if source is not None and exchange is not None:
+        count = files_of_share(size, exchange.rows, exchange.rows, split_size)
+        paths = outputs.paths(range(count), count)
+        files = _of_exchange(outputs, stage, source, exchange, paths)
+    else:
+        outputs.run.keep(kept_stage(stage))
+        began = time.perf_counter()
+        found = outputs.run.results[stage.id]
+        rows = sum(file.rows for file in found)
+        count = files_of_share(size, rows, rows, split_size)
+        paths = outputs.paths(range(count), count)
+        with outputs.run.native(reading(stage)) as native:
+            files = native.write_cuts([outputs.output(path) for path in paths], found)
+        outputs.run.report(stage, count, rows, began, native, sum(f.bytes for f in files))
+    return outputs.gathered(paths, files, columns_of(stage), {})
+
+
 def from_exchange(
     outputs: OutputFiles, stage: Stage, source: StageResult, exchange: Exchange, count: int
 ) -> Waiting:
@@ -71,9 +98,21 @@ def from_exchange(
     kept = outputs.publisher.kept(count)
     if len(kept) == count:
         return waiting([], list(kept.values()))
-    began = time.perf_counter()
     paths = outputs.paths(range(count), count)
+    files = _of_exchange(outputs, stage, source, exchange, paths)
+    return waiting(list(zip(paths, files, strict=True)))
+
+
+def _of_exchange(
+    outputs: OutputFiles,
+    stage: Stage,
+    source: StageResult,
+    exchange: Exchange,
+    paths: Sequence[str],
+) -> list[KeptFile]:
+    began = time.perf_counter()
     with outputs.run.unsettled(stage) as native:
         files = native.write_exchange([outputs.output(p) for p in paths], exchange, source)
-    outputs.run.report(stage, count, exchange.rows, began, native, sum(f.bytes for f in files))
-    return waiting(list(zip(paths, files, strict=True)))
+    size = sum(file.bytes for file in files)
+    outputs.run.report(stage, len(paths), exchange.rows, began, native, size)
+    return files

@@ -12,12 +12,11 @@ from zql.execution.publish import Publisher
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
 from zql.execution.sources import Input
+from zql.execution.stages import input_bytes, shuffled_bytes
 from zql.execution.writing import FileOutput
 from zql.expr.expression import Column
-from zql.logical.plan import Scan, StageResult
 from zql.physical.plan import Stage, WriteFiles
 from zql.storage.format import Split, WrittenFile
-from zql.tree import walk
 
 Waiting = tuple[list[tuple[str, KeptFile]], list[WrittenFile]]
 """Finished files and the names they will get, and files that were there already and stay."""
@@ -56,11 +55,12 @@ class OutputFiles:
         return list(zip(self.sink.names, own, strict=True))
 
     def input_bytes(self, stage: Stage) -> int:
-        """The bytes of what a stage reads: of files, and of rows that earlier stages left."""
-        nodes = {node for top in (stage.source, *stage.steps) if top for node in walk(top)}
-        read = sum(file.size for node in nodes if isinstance(node, Scan) for file in node.files)
-        numbers = {node.stage for node in nodes if isinstance(node, StageResult)}
-        return read + sum(file.bytes for n in numbers for file in self.run.results.get(n, ()))
+        """The bytes of what a stage reads."""
+        return input_bytes(stage, self.run.plan.stages, self.run.results)
+
+    def shuffled_bytes(self, stage: Stage) -> int:
+        """The bytes of what rows in an order by chance were made of; 0 when they are in another."""
+        return shuffled_bytes(stage, self.run.plan.stages, self.run.results)
 
     def paths(self, numbers: Iterable[int], count: int) -> list[str]:
         """The names of these of `count` new shards."""

@@ -17,7 +17,7 @@ from zql.execution.native import NativeStage, exchanged
 from zql.execution.own_formats import format_of
 from zql.execution.report import RunReport
 from zql.execution.run import Run
-from zql.execution.sizes import split_of_files
+from zql.execution.sizes import files_of_share, split_of_files
 from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
 from zql.execution.write_files import OutputFiles, Waiting, waiting
@@ -197,6 +197,10 @@ class WriteRun:
         shards = self._target.shards
         source = exchanged(stage)
         cut = self._sink.shard or self._target.max_rows or self._target.file_size
+        if self._target.sharded and shards is None and not cut:
+            size = self._files.shuffled_bytes(stage)
+            if files_of_share(size, size, size, self._run.host.settings.split_size) > 1:
+                return write_cuts.shuffled(self._files, stage, size)
         exchange = None if source is None or cut else self._run.exchanges.get(source.stage)
         if source is not None and exchange is not None:
             count = shards if self._target.sharded else 1
