@@ -271,6 +271,24 @@ def test_append_adds_behind(place):
     assert back(place) == place.read("in*.jsonl")
 
 
+def test_append_of_a_resumed_run_is_not_added_twice(place):
+    with place.session(1) as session:
+        session.set("resume", True)
+        text = write("partition_by = [lang], mode = 'append'", "FROM 'in0.jsonl'")
+        session.run(text)
+        session.run(text)
+    assert len(data(place)) == 4
+    assert back(place) == place.read("in0.jsonl")
+
+
+def test_columns_that_are_called_like_those_of_the_run(place):
+    place.rows("in0.jsonl", [{"folder 0": i, "Folder 1": "x", "k": i % 2} for i in range(6)])
+    run(place, write('partition_by = [k, "Folder 1"]', "FROM 'in0.jsonl'"))
+    assert back(place, order='"folder 0"') == [
+        {"folder 0": i, "k": str(i % 2), "Folder 1": "x"} for i in range(6)
+    ]
+
+
 @pytest.mark.parametrize("name", ["sql", "python", "bytes"])
 def test_skip_keeps_what_is_whole(place, name):
     text = WRITES[name].replace("OPTIONS (", "OPTIONS (mode = 'skip', ")

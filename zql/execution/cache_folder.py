@@ -53,12 +53,13 @@ class CacheFolder:
         Without a folder they stay where they are, for a look.
         """
         place = os.path.join(self.path, key)
+        if folder is not None and os.path.isdir(place):
+            self._user.uses(key)
         try:
             with open(os.path.join(place, _ENTRY), encoding="utf-8") as file:
                 record, names = json.load(file)
             places = {path: os.path.join(place, name) for path, name in names.items()}
             if folder is not None:
-                self._user.uses(key)
                 os.utime(place)
                 for path, name in names.items():
                     places[path] = os.path.join(folder, f"{key}-{name}")

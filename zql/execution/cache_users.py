@@ -6,6 +6,7 @@ The file is locked while its process lives, and stale when it is dead, however i
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 
 from zql.execution.journal import Journal, has_writer, records
@@ -20,19 +21,28 @@ class CacheUser:
         self._folder = os.path.join(cache, _FOLDER)
         self._journal: Journal | None = None
         self._keys: set[str] = set()
+        self._lock = threading.Lock()
 
     def uses(self, key: str) -> None:
         """Says so before a result is touched. A cache that cannot be written is no error."""
-        if key in self._keys:
-            return
-        self._keys.add(key)
-        with suppress(OSError):
+        with self._lock, suppress(OSError):
+            if key in self._keys:
+                return
+            self._keys.add(key)
             if self._journal is None:
-                os.makedirs(self._folder, 0o700, exist_ok=True)
-                name = f"{os.getpid()}-{os.urandom(6).hex()}"
-                self._journal = Journal(os.path.join(self._folder, name))
-                self._journal.lock()
+                self._journal = self._begun()
             self._journal.add({"key": key})
+
+    def _begun(self) -> Journal:
+        """The file of this run. It is locked before it has its name: nobody finds it free."""
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+        name = f"{os.getpid()}-{os.urandom(6).hex()}"
+        journal = Journal(os.path.join(self._folder, f".{name}"))
+        journal.lock()
+        path = os.path.join(self._folder, name)
+        os.rename(journal.path, path)
+        journal.path = path
+        return journal
 
     def done(self) -> None:
         """Nothing is used any more; twice does no harm."""
@@ -50,6 +60,8 @@ def keys_in_use(cache: str) -> set[str]:
     with suppress(OSError):
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
+            if name.startswith("."):
+                continue
             with suppress(OSError):
                 if has_writer(path):
                     found.update(str(r["key"]) for r in records(path) if "key" in r)

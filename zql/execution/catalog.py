@@ -148,8 +148,7 @@ class EngineCatalog:
 
         for output in reversed(self.pending):
             schema, hive = _read_back(output)
-            folders: Sequence[str] = dict(output.options).get("partition_by", ())  # type: ignore[assignment]
-            example = example_path(output.uri, output.format, folders)
+            example = example_path(output.uri, output.format, output.folders)
             if all(
                 p == output.uri or fnmatch.fnmatch(example, f"{p}*" if p.endswith("/") else p)
                 for p in patterns
@@ -316,11 +315,9 @@ class EngineCatalog:
 
 def _read_back(output: lp.Write) -> tuple[Schema, tuple[str, ...]]:
     """The columns of the files of an output, as a scan has them, and those that folders name."""
-    options = dict(output.options)
-    pairs = list(zip(output.names, output.columns, strict=True))
-    if options.get("write_partition_columns"):
-        return Schema(tuple(Field(name, column.type) for name, column in pairs)), ()
-    apart: tuple[str, ...] = options.get("partition_by", ())  # type: ignore[assignment]
+    both = dict(output.options).get("write_partition_columns")
+    apart = () if both else output.folders
+    pairs = zip(output.names, output.columns, strict=True)
     fields = tuple(Field(name, column.type) for name, column in pairs if name not in apart)
     return Schema((*fields, *(Field(name, "VARCHAR") for name in apart))), apart
 

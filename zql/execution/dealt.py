@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PIECE_BYTES = 64 << 20
+_SHARE = 16
+"""The part of the budget that pieces have; each is there twice while it is put in order."""
 _LONGEST = 255
 """Bytes of a name, as file systems have it."""
 _SHOWN = 40
@@ -59,7 +61,6 @@ class DealtPartition:
     shard: int | None
     batches: tuple[int, ...]
     rows: int
-    bytes: int
 
 
 @node
@@ -89,9 +90,11 @@ def deal(
     columns: PartitionColumns,
     path: str,
     most: int,
+    budget: int,
 ) -> Dealt:
     """Writes the rows of batches by partition. Several threads put them in order meanwhile.
 
+    What they hold shall stay far below `budget`, in bytes; the order of rows does not depend on it.
     Raises `RunError` for more than `most` folders, and for a value that cannot name one.
     """
     import pyarrow as pa
@@ -100,6 +103,7 @@ def deal(
     folders: dict[Key, str] = {}
     written = 0
     threads = Threads()
+    share = budget // _SHARE
     waiting: deque[Future[Pieces]] = deque()
     try:
         with on_disk(path), pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -111,10 +115,10 @@ def deal(
                 for number, key in enumerate(keys):
                     piece = rows.slice(cuts[number], cuts[number + 1] - cuts[number])
                     writer.write_batch(piece)
-                    found[key].add(written, piece)
+                    found[key].add(written, piece.num_rows)
                     written += 1
 
-            for gathered in gathered_by(batches, _PIECE_BYTES):
+            for gathered in gathered_by(batches, min(_PIECE_BYTES, share // threads.count)):
                 waiting.append(threads.submit(_dealt, gathered, columns.keys))
                 if threads.waiting(len(waiting)):
                     write()
@@ -135,16 +139,13 @@ class _Growing:
     shard: int | None
     batches: list[int] = field(default_factory=list)
     rows: int = 0
-    bytes: int = 0
 
-    def add(self, number: int, piece: pa.RecordBatch) -> None:
+    def add(self, number: int, rows: int) -> None:
         self.batches.append(number)
-        self.rows += piece.num_rows
-        self.bytes += piece.nbytes
+        self.rows += rows
 
     def done(self) -> DealtPartition:
-        batches = tuple(self.batches)
-        return DealtPartition(self.folders, self.shard, batches, self.rows, self.bytes)
+        return DealtPartition(self.folders, self.shard, tuple(self.batches), self.rows)
 
 
 def _note(

@@ -237,7 +237,7 @@ class NativeStage:
 
         with self._stream(self._plan) as (stream, _):
             batches = kept.rechunked(stream, self._settings.batch_rows)
-            return deal(batches, stream.schema, columns, path, most)
+            return deal(batches, stream.schema, columns, path, most, self._settings.budget())
 
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""

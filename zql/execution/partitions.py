@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
 
 from zql.execution.dealt import Dealt, DealtPartition, PartitionColumns, folders_of
@@ -41,6 +41,18 @@ class _File:
     bounds: tuple[int, ...] = (0, 0)
 
 
+@node
+class _Totals:
+    """All rows, the bytes of what they were made of, and those that they have while they are kept.
+
+    They are the same wherever the rows are dealt, which the bytes of dealt batches are not.
+    """
+
+    rows: int
+    read: int
+    kept: int
+
+
 def write(outputs: OutputFiles, stage: Stage) -> Waiting:
     """All rows of a stage in the folders of their values.
 
@@ -49,16 +61,16 @@ def write(outputs: OutputFiles, stage: Stage) -> Waiting:
     kept = outputs.publisher.kept_all()
     if kept:
         return waiting([], kept)
-    size = outputs.input_bytes(stage)
-    outputs.run.keep(kept_stage(stage))
-    size = size or outputs.input_bytes(reading(stage))
+    read = outputs.input_bytes(stage)
+    rows = outputs.run.keep(kept_stage(stage))
+    totals = _Totals(sum(f.rows for f in rows), read, sum(f.bytes for f in rows))
     began = time.perf_counter()
     most = outputs.run.host.settings.max_partitions
     path = os.path.join(outputs.run.folder(f"dealt-{stage.id}"), "rows.arrow")
     dealing, columns = _with_texts(outputs, stage)
     with outputs.run.native(dealing) as native:
         dealt = native.deal(path, columns, most)
-        planned = list(_planned(outputs, dealt, columns, size))
+        planned = list(_planned(outputs, dealt, columns, totals))
         named = _written(outputs, dealt, planned, native, stage)
         written = sum(file.bytes for _, file in named)
         outputs.run.report(stage, len(named), dealt.rows, began, native, written)
@@ -73,7 +85,9 @@ def _with_texts(outputs: OutputFiles, stage: Stage) -> tuple[Stage, PartitionCol
     rows = StageResult(stage.id, columns_of(stage))
     named = dict(outputs.named_columns(rows.columns))
     names = outputs.target.partition_by
-    texts = tuple(ex.Column(f"zql folder {n}", "VARCHAR") for n in range(len(names)))
+    taken = {column.name.casefold() for column in rows.columns}
+    free = (name for n in count() if (name := f"folder {n}") not in taken)
+    texts = tuple(ex.Column(name, "VARCHAR") for name in islice(free, len(names)))
     made = tuple(
         Assign(text, ex.Cast(named[name], "VARCHAR"))
         for text, name in zip(texts, names, strict=True)
@@ -87,9 +101,9 @@ def _with_texts(outputs: OutputFiles, stage: Stage) -> tuple[Stage, PartitionCol
 
 
 def _planned(
-    outputs: OutputFiles, dealt: Dealt, columns: PartitionColumns, size: int
+    outputs: OutputFiles, dealt: Dealt, columns: PartitionColumns, totals: _Totals
 ) -> Iterator[_File]:
-    """The files to be, folder by folder; `size` are the bytes of what the rows were made of.
+    """The files to be, folder by folder.
 
     A result without rows is a file without rows, where a reader finds its columns.
     """
@@ -99,44 +113,47 @@ def _planned(
         if each.shard is not None:
             yield _File(each.folders, each.shard, each, (0, each.rows))
             continue
-        for number, bounds in enumerate(_bounds(outputs, each, dealt.rows, size)):
+        for number, bounds in enumerate(_bounds(outputs, each.rows, totals)):
             yield _File(each.folders, number, each, tuple(bounds))
 
 
-def _bounds(
-    outputs: OutputFiles, partition: DealtPartition, all_rows: int, size: int
-) -> list[list[int]]:
+def _bounds(outputs: OutputFiles, rows: int, totals: _Totals) -> list[list[int]]:
     """Where the rows of a partition are cut into files, and these into pieces."""
-    target, rows = outputs.target, partition.rows
+    target = outputs.target
     if target.max_rows or target.file_size:
-        return cuts(rows, partition.bytes, target.max_rows, target.file_size)
+        size = totals.kept * rows // totals.rows
+        return cuts(rows, size, target.max_rows, target.file_size)
     split_size = outputs.run.host.settings.split_size
-    count = min(target.shards, rows) if target.shards else 0
-    count = count or files_of_share(size, rows, all_rows, split_size)
-    return [[rows * n // count, rows * (n + 1) // count] for n in range(count)]
+    files = min(target.shards, rows) if target.shards else 0
+    files = files or files_of_share(totals.read or totals.kept, rows, totals.rows, split_size)
+    return [[rows * n // files, rows * (n + 1) // files] for n in range(files)]
 
 
 def _written(
     outputs: OutputFiles, dealt: Dealt, planned: Sequence[_File], native: NativeStage, stage: Stage
 ) -> list[tuple[str, KeptFile]]:
     """The files with the names that they will get."""
-    pieces = [(file, *ends) for file in planned for ends in pairwise(file.bounds)]
+    forms = [outputs.output(_path(outputs, file, file.number)) for file in planned]
+    pieces = [
+        (file, form, *ends)
+        for file, form in zip(planned, forms, strict=True)
+        for ends in pairwise(file.bounds)
+    ]
     columns = [column for _, column in outputs.written(columns_of(stage))]
-    forms = {file: outputs.output(_path(outputs, file, file.number)) for file in planned}
 
     def rows(number: int) -> pa.Table | None:
-        file, start, stop = pieces[number]
+        file, _, start, stop = pieces[number]
         return None if file.partition is None else dealt.table(file.partition, start, stop)
 
-    parts = iter(native.write_tables([forms[file] for file, *_ in pieces], rows, columns))
+    parts = iter(native.write_tables([form for _, form, *_ in pieces], rows, columns))
     found: list[tuple[str, KeptFile]] = []
     numbers: Counter[str] = Counter()
-    for file in planned:
+    for file, form in zip(planned, forms, strict=True):
         mine = [next(parts) for _ in pairwise(file.bounds)]
         most = outputs.target.file_size or sum(part.bytes for part in mine)
         # Files of a writer of the user's own cannot be joined.
         groups = runs([part.bytes for part in mine], 0 if outputs.sink.own else most, most)
-        for one in joined(mine, groups, columns, forms[file]):
+        for one in joined(mine, groups, columns, form):
             asked = file.partition is not None and file.partition.shard is not None
             number = file.number if asked else numbers[file.folders]
             numbers[file.folders] += 1

@@ -105,9 +105,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
 def _write(plan: lp.Write) -> str:
     options = dict(plan.options)
     shown = f", {options['shards']} shards" if "shards" in options else ""
-    folders = options.get("partition_by", ())
-    if isinstance(folders, tuple) and folders:
-        shown += f", partitioned by {', '.join(folders)}"
+    if plan.folders:
+        shown += f", partitioned by {', '.join(plan.folders)}"
     by = f" by {plan.shard.name}" if plan.shard is not None else ""
     return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
 

@@ -557,6 +557,12 @@ class Write(Node):
     def columns(self) -> tuple[Column, ...]:
         return tuple(c for c in self.input.columns if c != self.shard)
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of the columns whose values name folders."""
+        found = dict(self.options).get("partition_by", ())
+        return found if isinstance(found, tuple) else ()
+
 
 @node
 class Query(Node):
