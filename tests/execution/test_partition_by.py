@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from zql.errors import BindError, RunError, StorageError, UdfError, UsageError
-from zql.execution.dealt import folders_of
+from zql.execution.dealt_folders import folders_of
 from zql.storage import hive
 from zql.storage.manifest import MANIFEST, SUCCESS
 

@@ -41,7 +41,7 @@ from zql.tree import Node, walk
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from zql.execution.dealt import Dealt, PartitionColumns
+    from zql.execution.dealt_folders import Dealt, PartitionColumns
     from zql.execution.exchange import Exchange
 
 T = TypeVar("T")
@@ -233,7 +233,7 @@ class NativeStage:
 
     def deal(self, path: str, columns: PartitionColumns, most: int) -> Dealt:
         """Deals the rows to the `most` partitions that they may have, by columns of texts."""
-        from zql.execution.dealt import deal
+        from zql.execution.dealt_folders import deal
 
         with self._stream(self._plan) as (stream, _):
             batches = kept.rechunked(stream, self._settings.batch_rows)

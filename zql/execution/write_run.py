@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
-from zql.execution import partitions, write_cuts
+from zql.execution import write_cuts, write_folders
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.kept import KeptFile

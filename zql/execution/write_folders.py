@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
 
-from zql.execution.dealt import Dealt, DealtPartition, PartitionColumns, folders_of
+from zql.execution.dealt_folders import Dealt, DealtPartition, PartitionColumns, folders_of
 from zql.execution.gathering import joined
 from zql.execution.kept import KeptFile
 from zql.execution.sizes import cuts, files_of_share, runs
