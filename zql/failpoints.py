@@ -32,6 +32,7 @@ POINTS = {
     "stage_begun": "coordinator: a stage is about to be done",
     "task_sent": "coordinator: a task is with a worker",
     "task_acked": "coordinator: the result of a task is there",
+    "rows_dealt": "coordinator: the rows of an output lie by the folders of their values",
     "files_joined": "coordinator: parts have become one file, and are still there",
     "stage_ended": "coordinator: all rows of a stage are there",
     "publish_begun": "coordinator: every output is whole, and none has its name",

@@ -138,6 +138,8 @@ def settings(values: Settings, disabled: frozenset[str]) -> list[Row]:
         "task_timeout": "none" if values.task_timeout is None else f"{values.task_timeout:g}s",
         "resume": str(values.resume).lower(),
         "cache": values.cache or "",
+        "cache_size": values.cache_size or "none",
+        "max_partitions": values.max_partitions,
         "optimizer": str(not disabled.issuperset(RULES)).lower(),
         "disabled_rules": ", ".join(sorted(disabled)),
     }

@@ -55,7 +55,7 @@ RECURSION_LIMIT = 20_000
 """Frames for walking plans; the parser's limits on depth keep their number far below."""
 
 
-_OUTPUT_CODES = frozenset({"R727", "R751", "R752", "R753"})
+_OUTPUT_CODES = frozenset({"R727", "R751", "R752", "R753", "R755", "R756"})
 """What can be wrong with an output: such an error points at WRITE."""
 
 
@@ -357,7 +357,7 @@ class ScriptRun:
                 name, schema = output.table, schema_of(output)
                 self.declarations.tables[name] = ObjectTable(name, schema)
             elif isinstance(output, lp.Write) and self.checking:
-                self.catalog.pending.append((output.uri, output.format, schema_of(output)))
+                self.catalog.pending.append(output)
 
     def check(self) -> list[ZqlError]:
         found: list[ZqlError] = [*self.syntax_errors, *self.parameter_errors]

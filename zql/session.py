@@ -39,6 +39,7 @@ from zql.explain.sizes import size_notes
 from zql.expr.expression import SharedObject
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
+from zql.logical.bind_partition_by import by_partition
 from zql.logical.catalog import ProbeWay, Shared
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
@@ -385,15 +386,9 @@ class Session:
         target = self.catalog().write_target(path, options)
 
         def write(rows: lp.Query) -> lp.Write:
-            return lp.Write(
-                rows.input,
-                path,
-                target.format,
-                rows.names,
-                target.mode,
-                target.options,
-                own=target.own,
-            )
+            place = by_partition(target, rows.names, rows.input.columns, {})
+            told = (rows.input, path, place.format, rows.names, place.mode, place.options)
+            return lp.Write(*told, own=place.own)
 
         plan = lp.with_rows(query._plan, write)  # noqa: SLF001 - a query belongs to its session
         stages = self.compile(plan).stages
@@ -442,7 +437,7 @@ class Session:
 
     def _reusable(self, plan: PhysicalPlan) -> list[str]:
         """What a run would find done, for EXPLAIN, where it would look."""
-        if not plan.writes or not (self.settings.resume or self.settings.cache):
+        if not (self.settings.cache or (plan.writes and self.settings.resume)):
             return []
         from zql.execution.reuse_preview import previews
 

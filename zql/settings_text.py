@@ -22,14 +22,18 @@ SETTINGS = {
     "task_timeout": "task_timeout",
     "resume": "resume",
     "cache": "cache",
+    "cache_size": "cache_size",
+    "max_partitions": "max_partitions",
 }
 """The setting's name in SET and on the command line, and its field in `Settings`."""
 
 MEANINGS = {
     "cache": "the folder in which results of stages stay between runs; none when empty",
+    "cache_size": "bytes that results in the cache may have; 'none' for any",
     "batch_rows": "rows that a Python function is handed at a time",
     "disabled_rules": "rules of the optimizer that are switched off",
     "file_size": "bytes that an output file has at least, where neighbours can be put together",
+    "max_partitions": "folders that partition_by of WRITE may make",
     "memory": "bytes for all processes of a run together",
     "optimizer": "false switches off every rule",
     "partitions": "parts in which rows are shuffled, or grouped where that needs much memory",
@@ -98,7 +102,9 @@ def setting_value(name: str, value: Any) -> Any:
     """The value of a setting in its own type. Raises `UsageError`."""
     if name in CHOSEN and str(value).lower() == AUTO:
         return None
-    if name in ("memory", "split_size", "file_size"):
+    if name == "cache_size" and str(value).lower() == "none":
+        return None
+    if name in ("memory", "cache_size", "split_size", "file_size"):
         return parse_bytes(value)
     if name == "temp_dir":
         return str(value)

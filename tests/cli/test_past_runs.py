@@ -110,3 +110,14 @@ def test_clean_removes_old_results_of_caches(zql, tmp_path):
     os.utime(entry, (0, 0))
     assert "a result that was not used for 30 days" in zql("clean").stdout
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_clean_knows_the_caches_of_queries(zql, tmp_path):
+    (tmp_path / "udf.py").write_text("def f(a: int) -> int:\n    return a + 1\n")
+    query = "IMPORT PYTHON 'udf.py' AS q; SET cache = 'kept'; FROM 'in.jsonl' |> EXTEND q.f(a) AS b"
+    zql("-c", query)
+    assert zql("runs").stderr == "no runs that wrote are remembered\n"
+    (entry,) = (tmp_path / "kept").iterdir()
+    os.utime(entry, (0, 0))
+    assert "a result that was not used for 30 days" in zql("clean").stdout
+    assert not entry.exists()

@@ -16,13 +16,13 @@ import pytest
 from design_jobs import documents, write_inputs
 from zql.session import Session
 from zql.source import Source
+from zql.storage.hive import folder_values
 
 SCRIPTS = Path(__file__).parents[1] / "syntax" / "scripts"
 REPLACED = {
     "07_join_licences": [
         ("'s3://bucket/docs/*.parquet'", "'data/docs/*.parquet'"),
         ("'s3://bucket/docs_licensed/'", "'out/licensed/'"),
-        (", partition_by = [licence]", ""),  # not there yet
     ],
     "13_reducer": [(" COMBINE th.partial_merge", "")],
 }
@@ -51,9 +51,13 @@ def done(tmp_path_factory):
 
 
 def rows(folder, name):
-    """The rows of the Parquet files of an output."""
-    files = sorted((folder / "out" / name).glob("*.parquet"))
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
+    """The rows of the Parquet files of an output, with the values of its folders."""
+    files = sorted((folder / "out" / name).rglob("*.parquet"))
+    return [
+        row | {k: v for k, v in folder_values(str(file)).items() if k not in row}
+        for file in files
+        for row in pq.read_table(file, partitioning=None).to_pylist()
+    ]
 
 
 def test_01_titles(done):
@@ -117,6 +121,8 @@ def test_07_join_licences(done):
     assert {row["licence"] for row in found} == {"cc0", "mit", "unknown"}
     assert len(found) == 150
     assert "raw_html" not in found[0]
+    folders = {path.name for path in (folder / "out/licensed").iterdir() if path.is_dir()}
+    assert folders == {"licence=cc0", "licence=mit", "licence=unknown"}
 
 
 def test_08_sessions(done):

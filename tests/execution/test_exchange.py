@@ -115,6 +115,70 @@ def test_same_files(way, exchanged, tmp_path, monkeypatch):
     assert files[0] == files[1]
 
 
+BY_SIZE = {
+    "exchanged": " |> WRITE 'out/x-{shard}-of-{shards}.parquet'",
+    "computed": " |> SELECT n * 2 AS m |> WRITE 'out/{shard}.jsonl'",
+    "filtered behind": " |> WHERE n + random() * 0 > 9 |> WRITE 'out/{shard}.jsonl'",
+    "filtered before": " |> WHERE n < 5 |> WRITE 'out/{shard}.jsonl'",
+    "into folders": " |> SELECT n, n % 3 AS k"
+    " |> WRITE 'out/' OPTIONS (format = 'csv', partition_by = [k])",
+}
+
+
+@pytest.mark.parametrize("way", BY_SIZE)
+@pytest.mark.parametrize("source", ["FROM 'in.parquet'", "FROM 'in.parquet' |> EXTEND py(n) AS m"])
+def test_as_many_files_as_the_input_has_splits(way, source, exchanged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for workers, off in ((1, []), (1, ["partition_shuffles"]), (3, [])):
+        with Session(workers=workers, threads=workers) as session:
+            session.run(
+                "FROM range(3000) AS r (n) |> WRITE 'in.parquet' OPTIONS (mode='overwrite')"
+            )
+            session.udf(lambda n: n + 1, name="py", returns="BIGINT")
+            session.set("split_size", (tmp_path / "in.parquet").stat().st_size // 5)
+            session.set("disabled_rules", off)
+            text = f"{source} |> SHUFFLE SEED 3{BY_SIZE[way]}"
+            report = session.run(text)
+        sizes = [file.rows for file in report.outputs]
+        if source.endswith("m") or way in ("exchanged", "computed"):
+            assert len(sizes) > 3
+        if way in ("exchanged", "computed") and not source.endswith("m"):
+            assert sizes == [600] * 5
+        out = tmp_path / "out"
+        files = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("[!_]*") if p.is_file()}
+        found.append(files)
+        out.rename(tmp_path / f"out-{len(found)}")
+    assert found[0] == found[1] == found[2]
+
+
+def test_shuffled_files_of_a_small_input_are_one(exchanged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Session(workers=1, threads=2) as session:
+        session.run("FROM range(3000) AS r (n) |> WRITE 'in.parquet'")
+        for name in ("in.parquet", "range(9)"):
+            source = f"'{name}'" if name.endswith("t") else name
+            report = session.run(
+                f"FROM {source} |> SHUFFLE |> WRITE 'o/{{shard}}.csv' OPTIONS (mode = 'overwrite')"
+            )
+            assert len(report.outputs) == 1
+
+
+def test_shuffled_files_that_are_there_stay(exchanged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "FROM 'in.parquet' |> SHUFFLE SEED 3 |> WRITE 'o/{shard}.csv' OPTIONS (mode = 'skip')"
+    with Session(workers=1, threads=2) as session:
+        session.run("FROM range(3000) AS r (n) |> WRITE 'in.parquet'")
+        session.set("split_size", (tmp_path / "in.parquet").stat().st_size // 20)
+        first = session.run(text)
+        assert session.run(text).counters["records_kept"] == 3000
+        before = [(tmp_path / file.path).read_bytes() for file in first.outputs]
+        (tmp_path / first.outputs[2].path).unlink()
+        session.run(text)
+    assert [(tmp_path / file.path).read_bytes() for file in first.outputs] == before
+    assert len(before) == 10, "neighbours are put together where there are more"
+
+
 def test_rows_for_the_caller_and_for_functions(exchanged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = SHUFFLED + " |> EXTEND py(n) AS m |> SELECT n, m"

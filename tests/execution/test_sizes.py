@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import os
 import random
 
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from zql.errors import UsageError
 from zql.execution import sizes
 from zql.execution.settings import MIB, Settings
+from zql.storage.manifest import MANIFEST
 
 IMPORT = "IMPORT PYTHON 'udf.py' AS q;\n"
 
@@ -140,6 +142,53 @@ def test_skip_knows_what_was_put_together(crumbs, way):
     third = crumbs.run(text)
     assert third.counters["records_written"] == first.outputs[1].rows
     assert crumbs.bytes("out/*.jsonl") == before
+
+
+def listed(crumbs, folder):
+    """The files that a manifest lists, with what it says of them."""
+    (entry,) = json.loads((crumbs.folder / folder / MANIFEST).read_text())["targets"].values()
+    return entry["files"]
+
+
+def inputs(facts):
+    """Names of the inputs of a file; each must be all of one."""
+    parts = facts.get("inputs", [facts])
+    assert all("range" not in part for part in parts)
+    return [os.path.basename(part["input"]) for part in parts]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_manifest_says_of_what_files_were_put_together(crumbs, way):
+    text = f"{IMPORT}{WAYS[way]} |> WRITE 'out/{{shard:02d}}.jsonl' OPTIONS (mode = 'skip')"
+    crumbs.run(text)
+    files = listed(crumbs, "out")
+    assert 1 < len(files) <= sizes.FILES_LEFT
+    every = [name for _, facts in sorted(files.items()) for name in inputs(facts)]
+    assert every == [f"in{i:03d}.jsonl" for i in range(200)], "each input once, in order"
+    for name, facts in files.items():
+        ids = {row["id"] // 10 for row in crumbs.read(f"out/{name}")}
+        assert {f"in{i:03d}.jsonl" for i in ids} <= set(inputs(facts))
+    crumbs.run(text)
+    assert listed(crumbs, "out") == files, "files that stay keep what is said of them"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_manifest_joins_ranges_of_one_input(crumbs, way):
+    rows = "".join(f'{{"id":{n},"x":{n},"keep":true}}\n' for n in range(1000))
+    (crumbs.folder / "in000.jsonl").write_text(rows)
+    text = WAYS[way].replace("in*", "in000")
+    with crumbs.session(config={"file_size": "4KB", "split_size": 1000}) as session:
+        session.run(f"{IMPORT}{text} |> WRITE 'out/{{shard}}.jsonl'")
+    files = listed(crumbs, "out")
+    assert len(files) > 2
+    found = sorted(facts["range"] for facts in files.values())
+    assert (found[0][0], found[-1][1]) == (0, len(rows))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(found))
+    for name, facts in files.items():
+        part = rows[slice(*facts["range"])].splitlines()
+        assert [json.loads(line)["id"] for line in part] == [
+            row["id"] for row in crumbs.read(f"out/{name}")
+        ]
 
 
 # ---- options of WRITE --------------------------------------------------------------------------

@@ -223,6 +223,23 @@ TARGETS = [
 ]
 
 
+def test_names_in_folders_of_values():
+    target = check_target("{{a}}/{shard:02d}.csv", {"partition_by": ["k", "a b"]})
+    path = target.path(7, 12, "k=x/a%20b=1/")
+    assert path == "{a}/k=x/a%20b=1/07.csv"
+    assert target.shard_of(path) == 7
+    assert target.behind(path, 5) == "{a}/k=x/a%20b=1/12.csv"
+    assert target.root == "{a}/"
+    assert target.entry == "k=*/a%20b=*/{shard:02d}.csv"
+    for other in (
+        "{a}/07.csv",
+        "{a}/k=x/07.csv",
+        "{a}/a%20b=1/k=x/07.csv",
+        "{a}/k=x/y/a%20b=1/07.csv",
+    ):
+        assert target.shard_of(other) is None
+
+
 @pytest.mark.parametrize(("uri", "options", "expected"), TARGETS)
 def test_names_of_shards(uri, options, expected):
     target = check_target(uri, options)
@@ -244,7 +261,13 @@ def test_names_of_shards(uri, options, expected):
         ("a.csv", {"mode": "owerwrite"}, "mode"),
         ("a.csv", {"shards": 3}, "one file"),
         ("a.csv", {"mode": "append"}, "append"),
-        ("a.csv", {"partition_by": "x"}, "not supported yet"),
+        ("a.csv", {"manifest": True}, "not supported yet"),
+        ("a.csv", {"partition_by": "x"}, "is one file"),
+        ("a/{shard}/{shard}.csv", {"partition_by": "x"}, "may have one {shard}"),
+        ("a/{shard}/b.csv", {"partition_by": "x"}, "in the name of the file"),
+        ("a/{shard}-{shards}.csv", {"partition_by": "x"}, "may have one {shard}"),
+        ("a/", {"format": "csv", "partition_by": []}, "must be names of columns"),
+        ("a/", {"format": "csv", "write_partition_columns": True}, "no meaning without"),
         ("a.csv", {"delimter": ","}, "delimiter"),
         ("", {}, "needs a path"),
     ],

@@ -27,6 +27,9 @@ SCRIPTS = {
     " (|> WHERE id % 2 = 0 |> WRITE 'out/even.jsonl' {options}),"
     " (|> WHERE id % 2 = 1 |> SELECT id, pad |> WRITE 'out/odd/{{shard}}.jsonl' {options}),"
     " (|> AGGREGATE count(*) AS n |> WRITE 'out/count.jsonl' {options})",
+    "folders": "FROM 'in/*.jsonl' |> SELECT *, id % 3 AS k |> WRITE 'out/'"
+    " OPTIONS (format = 'jsonl', partition_by = [k], write_partition_columns = true,"
+    " mode = '{mode}')",
     "shards": "IMPORT PYTHON 'udf.py' AS q; FROM 'in/*.jsonl' |> EXTEND q.f(id) AS b"
     " |> WRITE 'out/{{shard}}.jsonl' {options}",
     "joined": "IMPORT PYTHON 'udf.py' AS q; FROM 'in/*.jsonl' |> EXTEND q.half(id) AS b"
@@ -53,7 +56,7 @@ class Place:
         self.before = sums(self.inputs)
 
     def script(self, job: str, mode: str = "overwrite") -> str:
-        return SCRIPTS[job].format(options=f"OPTIONS (mode = '{mode}')")
+        return SCRIPTS[job].format(options=f"OPTIONS (mode = '{mode}')", mode=mode)
 
     def go(
         self,
@@ -99,7 +102,7 @@ class Place:
         def again(mode: str) -> int:
             with Session(temp_dir=str(self.temp), workers=1) as session:
                 session.set("split_size", 600)
-                if job == "native":
+                if job in ("native", "folders"):
                     return session.run(self.script(job, mode)).counters["records_written"]
                 session.run("FROM range(1) |> ASSERT range = 0")  # tidies up; workers take longer
             return self.here(job, mode)

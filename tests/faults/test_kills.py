@@ -39,6 +39,12 @@ COORDINATOR = [
     ("native", "output_published:2:kill"),
     ("native", "text_written:2:kill"),
     ("native", "run_ended:1:kill"),
+    ("folders", "rows_dealt:1:kill"),
+    ("folders", "file_synced:2:kill"),
+    ("folders", "before_rename:2:kill"),
+    ("folders", "after_rename:2:kill"),
+    ("folders", "files_named:1:kill"),
+    ("folders", "before_success:1:kill"),
     ("shards", "task_acked:2:kill"),
     ("joined", "files_joined:1:kill"),
     ("joined", "stage_ended:1:kill"),
@@ -51,6 +57,8 @@ FAILING = [
     ("native", "text_written:1:raise"),
     ("native", "before_rename:2:raise"),
     ("native", "after_rename:3:raise"),
+    ("folders", "rows_dealt:1:raise"),
+    ("folders", "before_rename:2:raise"),
 ]
 WORKER = [
     "worker_started:1:kill",
@@ -67,7 +75,7 @@ WORKER = [
 @pytest.mark.parametrize("before", ["nothing", "outputs"])
 def test_a_coordinator_that_dies(job, fault, before, clean, references):
     if before == "outputs":
-        if job != "native":
+        if job not in ("native", "folders"):
             pytest.skip("one way is enough, as these take longer")
         clean.here(job)
     pid = clean.go(job, fault)

@@ -178,10 +178,17 @@ def test_folder_columns():
         "k": "1", "x": "é/", "k2": "a=b"
     }  # fmt: skip
     assert hive.folder_values("k=__HIVE_DEFAULT_PARTITION__/=1/a.x") == {"k": None}
-    for value in ("a/b", "..", "", "é", "=", "%", None, "a b", "__HIVE_DEFAULT_PARTITION__x"):
+    for value in ("a/b", "..", "", "é", "=", "%", None, "a b", hive.NULL, f"{hive.NULL}x"):
         folder = hive.folder_name("k y", value)
         assert "/" not in folder
         assert hive.folder_values(f"{folder}/a.x") == {"k y": value}
+
+
+def test_where_folders_of_values_begin():
+    assert hive.above_folders("a/b/k=1/l=2/x.csv") == "a/b/"
+    assert hive.above_folders("a/k=1/b/x.csv") == "a/k=1/b/"
+    assert hive.above_folders("k=1/x.csv") == hive.above_folders("x.csv") == ""
+    assert hive.above_folders("/x.csv") == "/"
 
 
 def test_secrets_are_not_shown():

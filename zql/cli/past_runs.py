@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from zql.display.screen import Screen, complain
 from zql.display.text import count, duration, pad, safe_text, size, width
-from zql.execution.history import PastRun, past_runs
+from zql.execution.history import PastRun, known_caches, past_runs
 from zql.execution.left_overs import left_overs
 from zql.execution.settings import Settings as RunSettings
 
@@ -59,7 +59,7 @@ def clean(temp_dir: str | None, caches: Sequence[str], days: float, *, dry_run: 
     runs = past_runs()
     places = [place for run in runs for place in run.places]
     temp = RunSettings(temp_dir=temp_dir).temp_root()
-    known = [cache for run in runs for cache in run.caches]
+    known = [*known_caches(), *(cache for run in runs for cache in run.caches)]
     number = total = 0
     for each in left_overs([temp, *places], [*caches, *known], days):
         if not dry_run:

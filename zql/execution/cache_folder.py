@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zql.errors import StorageError
+from zql.execution.cache_users import CacheUser, keys_in_use
 from zql.execution.kept import link
 from zql.user_cache import is_private
 
@@ -29,6 +30,7 @@ class CacheFolder:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self._user = CacheUser(self.path)
 
     def open(self) -> None:
         """Makes the folder, if need be. Raises `StorageError` for one that is of no use."""
@@ -51,6 +53,8 @@ class CacheFolder:
         Without a folder they stay where they are, for a look.
         """
         place = os.path.join(self.path, key)
+        if folder is not None and os.path.isdir(place):
+            self._user.uses(key)
         try:
             with open(os.path.join(place, _ENTRY), encoding="utf-8") as file:
                 record, names = json.load(file)
@@ -82,16 +86,55 @@ class CacheFolder:
         except OSError:
             shutil.rmtree(waiting, ignore_errors=True)
 
+    def close(self, most: int | None = None) -> None:
+        """Nothing of it is used here any more. What was not used for longest goes, until what is
+        there has `most` bytes; what runs use that live does not go.
+        """
+        self._user.done()
+        if most is None:
+            return
+        entries = list(self._entries())
+        total = sum(size for _, _, size in entries)
+        used = keys_in_use(self.path) if total > most else set()
+        for _, place, size in sorted(entries):
+            if total <= most:
+                return
+            if os.path.basename(place) not in used and _removed(place):
+                total -= size
+
+    def _entries(self) -> Iterator[tuple[float, str, int]]:
+        """When each entry was used last, where it is, and its bytes."""
+        with suppress(OSError):
+            for name in os.listdir(self.path):
+                place = os.path.join(self.path, name)
+                with suppress(OSError):  # another process may remove it meanwhile
+                    if not name.startswith(".") and os.path.isfile(os.path.join(place, _ENTRY)):
+                        yield os.stat(place).st_mtime, place, size_of(place)
+
     def old(self, days: float) -> Iterator[tuple[str, int]]:
-        """Entries that nobody has used for so many days, and what is half made: paths and bytes."""
+        """Entries that nobody uses, or has used for so many days, and what is half made: paths and
+        bytes.
+        """
+        used = keys_in_use(self.path)
         with suppress(OSError):
             for name in sorted(os.listdir(self.path)):
                 place = os.path.join(self.path, name)
                 is_entry = os.path.isfile(os.path.join(place, _ENTRY))
                 limit = days if is_entry and not name.startswith(_WAITING) else min(days, 1.0)
-                is_ours = is_entry or name.startswith(_WAITING)
+                is_ours = (is_entry and name not in used) or name.startswith(_WAITING)
                 if is_ours and time.time() - os.stat(place).st_mtime >= limit * _DAY:
                     yield place, size_of(place)
+
+
+def _removed(place: str) -> bool:
+    """Removes an entry, at once for who looks for it; False when another process has."""
+    gone = os.path.join(os.path.dirname(place), f"{_WAITING}{os.getpid()}-{os.urandom(6).hex()}")
+    try:
+        os.rename(place, gone)
+    except OSError:
+        return False
+    shutil.rmtree(gone, ignore_errors=True)
+    return True
 
 
 def size_of(folder: str) -> int:

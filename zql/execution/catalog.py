@@ -89,7 +89,7 @@ class EngineCatalog:
         self._storage_options = dict(storage_options or {})
         self._described = described if described is not None else {}
         self._functions: Mapping[str, FunctionFacts] | None = None
-        self.pending: list[tuple[str, str, Schema]] = []
+        self.pending: list[lp.Write] = []
         self.provisional = False
         self.sampled: list[Dataset] = []
 
@@ -146,16 +146,17 @@ class EngineCatalog:
         """Files that an earlier statement of a script under `check` would have written."""
         import fnmatch
 
-        for uri, format_name, schema in reversed(self.pending):
-            example = example_path(uri, format_name)
+        for output in reversed(self.pending):
+            schema, hive = _read_back(output)
+            example = example_path(output.uri, output.format, output.folders)
             if all(
-                p == uri or fnmatch.fnmatch(example, f"{p}*" if p.endswith("/") else p)
+                p == output.uri or fnmatch.fnmatch(example, f"{p}*" if p.endswith("/") else p)
                 for p in patterns
             ):
                 from zql.storage import registry
 
-                own = _own(registry.by_name(format_name, self.formats))
-                return FileTable(patterns[0], format_name, (), schema, own=own)
+                own = _own(registry.by_name(output.format, self.formats))
+                return FileTable(patterns[0], output.format, (), schema, hive, own=own)
         return None
 
     def object(self, name: str) -> ObjectTable | None:
@@ -311,6 +312,15 @@ class EngineCatalog:
 
         found = check_target(uri, options, self.formats)
         return WriteTarget(found.format, found.mode, found.options, found.own)
+
+
+def _read_back(output: lp.Write) -> tuple[Schema, tuple[str, ...]]:
+    """The columns of the files of an output, as a scan has them, and those that folders name."""
+    both = dict(output.options).get("write_partition_columns")
+    apart = () if both else output.folders
+    pairs = zip(output.names, output.columns, strict=True)
+    fields = tuple(Field(name, column.type) for name, column in pairs if name not in apart)
+    return Schema((*fields, *(Field(name, "VARCHAR") for name in apart))), apart
 
 
 def _own(format_: Format) -> PythonFormat | None:

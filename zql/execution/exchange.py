@@ -7,6 +7,7 @@ partition, or a part of one that is too big for that.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -53,6 +54,20 @@ class Exchange:
     spread: Spread
     partitions: tuple[Partition, ...]
     held_bytes: int = _HELD_BYTES
+
+    def save_index(self, path: str) -> None:
+        """Writes down which batches are whose. Raises `OSError`."""
+        found = [(each.batches, each.rows, each.bytes) for each in self.partitions]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+
+    @classmethod
+    def saved(cls, path: str, index: str, spread: Spread, budget: int) -> Exchange:
+        """An exchange of its file and its saved index. Raises `OSError`."""
+        with open(index, encoding="utf-8") as file:
+            found = json.load(file)
+        partitions = tuple(Partition(tuple(batches), *more) for batches, *more in found)
+        return cls(path, spread, partitions, held_bytes(budget))
 
     @property
     def rows(self) -> int:
@@ -168,7 +183,7 @@ def deal(
                     )
                     written += 1
 
-            for gathered in _gathered(batches, PIECE_BYTES * spread.parts):
+            for gathered in gathered_by(batches, PIECE_BYTES * spread.parts):
                 waiting.append(threads.submit(_dealt, gathered, spread))
                 if threads.waiting(len(waiting)):
                     write()
@@ -178,10 +193,15 @@ def deal(
         raise unkept(path, error) from None
     finally:
         threads.close()
-    return Exchange(path, spread, tuple(partitions), min(_HELD_BYTES, budget // _SHARE))
+    return Exchange(path, spread, tuple(partitions), held_bytes(budget))
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+def held_bytes(budget: int) -> int:
+    """How much of a partition is put in order at once, of a budget in bytes."""
+    return min(_HELD_BYTES, budget // _SHARE)
+
+
+def gathered_by(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
     """Batches that are about `size` bytes together."""
     found: list[pa.RecordBatch] = []
     held = 0

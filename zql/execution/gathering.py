@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, pairwise
 
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
@@ -14,6 +15,10 @@ from zql.execution.sizes import least_file, runs
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.storage import compression as packing
+from zql.storage.format import Split
+
+Sources = tuple[Split, ...]
+"""The parts of the input of which a file was made, where they are parts of files."""
 
 
 def can_gather(target: Target) -> bool:
@@ -23,20 +28,30 @@ def can_gather(target: Target) -> bool:
 
 def gathered(
     parts: Sequence[KeptFile],
+    sources: Sequence[Sources],
     columns: Sequence[Column],
     output: FileOutput,
     file_size: int | None,
-) -> list[KeptFile]:
+) -> list[tuple[KeptFile, Sources]]:
     """The files of a sharded output, in order, of parts that have been written.
 
-    Which parts are put together depends on their sizes alone. A file without rows stands only
-    where there are no rows at all.
+    `sources` are those of the parts; each file has those of the parts that it was made of, and of
+    the parts without rows behind them. Which parts are put together depends on their sizes alone. A
+    file without rows stands only where there are no rows at all.
     """
     least = least_file([part.bytes for part in parts], file_size)
     if least is None:
-        return list(parts)
-    full = [part for part in parts if part.rows] or list(parts[:1])
-    return joined(full, runs([part.bytes for part in full], least), columns, output, stay=True)
+        return list(zip(parts, sources, strict=True))
+    places = [n for n, part in enumerate(parts) if part.rows] or [0]
+    full = [parts[place] for place in places]
+    groups = runs([part.bytes for part in full], least)
+    begins = [0, *(places[start] for start, _ in groups[1:]), len(parts)]
+    return [
+        (file, tuple(chain.from_iterable(sources[begin:end])))
+        for file, (begin, end) in zip(
+            joined(full, groups, columns, output, stay=True), pairwise(begins), strict=True
+        )
+    ]
 
 
 def joined(

@@ -21,6 +21,7 @@ from zql.storage.format import WrittenFile
 from zql.user_cache import is_private, state_folder
 
 _SUFFIX = ".run"
+_CACHES = "caches"
 MOST = 200
 """So many runs are remembered."""
 
@@ -85,6 +86,28 @@ def _new() -> Journal | None:
 def _folder() -> Path | None:
     state = state_folder()
     return None if state is None else state / "runs"
+
+
+def note_cache(path: str) -> None:
+    """Remembers a cache, for `zql clean`: queries use some too, and are no runs that write."""
+    with suppress(OSError):
+        folder = _folder()
+        if folder is None or path in known_caches():
+            return
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_private(folder):
+            journal = Journal(str(folder / _CACHES))
+            journal.add({"cache": path})
+            journal.close()
+
+
+def known_caches() -> list[str]:
+    """The caches that were ever used, and are still there."""
+    folder = _folder()
+    if folder is None or not is_private(folder):
+        return []
+    noted = (str(record.get("cache", "")) for record in records(str(folder / _CACHES)))
+    return [path for path in dict.fromkeys(noted) if os.path.isdir(path)]
 
 
 @dataclass(frozen=True, slots=True)

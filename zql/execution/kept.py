@@ -67,19 +67,19 @@ class KeptWriter:
 
         self._path = path
         self._rows = 0
-        with _on_disk(path):
+        with on_disk(path):
             self._file = pa.OSFile(path, "wb")
             self._writer = pa.ipc.new_file(self._file, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Appends rows. Raises `StorageError`, as the others do, when the disk does not take it."""
-        with _on_disk(self._path):
+        with on_disk(self._path):
             self._writer.write_batch(batch)
         self._rows += batch.num_rows
 
     def close(self) -> KeptFile:
         """Finishes the file."""
-        with _on_disk(self._path):
+        with on_disk(self._path):
             self._writer.close()
             self._file.close()
             hit("kept_written")
@@ -87,7 +87,8 @@ class KeptWriter:
 
 
 @contextmanager
-def _on_disk(path: str) -> Iterator[None]:
+def on_disk(path: str) -> Iterator[None]:
+    """Tells of a disk that does not take what a run keeps in a file: as a `StorageError`."""
     try:
         yield
     except OSError as error:

@@ -42,6 +42,7 @@ from zql.tree import Node, walk
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zql.execution.dealt_folders import Dealt, PartitionColumns
     from zql.execution.exchange import Exchange
 
 T = TypeVar("T")
@@ -270,6 +271,14 @@ class NativeStage:
             groups = partitions.groups(exchange, ways, select, self.interrupt)
             return kept.write_all(groups, folder, self._settings.batch_rows, size)
 
+    def deal(self, path: str, columns: PartitionColumns, most: int) -> Dealt:
+        """Deals the rows to the `most` partitions that they may have, by columns of texts."""
+        from zql.execution.dealt_folders import deal
+
+        with self._stream(self._plan) as (stream, _):
+            batches = kept.rechunked(stream, self._settings.batch_rows)
+            return deal(batches, stream.schema, columns, path, most, self._settings.budget())
+
     def drop(self) -> int:
         """Computes every row and column, and leaves nothing; the number of rows."""
         with ExitStack() as stack:
@@ -326,17 +335,28 @@ class NativeStage:
         of rows.
         """
         whole = kept.table(files)
-        count = len(outputs)
         if bounds is None:
-            bounds = kept.bounds(whole, count, None if shard is None else shard.name)
-        columns = tuple(c for c in self.columns if c != shard)
+            bounds = kept.bounds(whole, len(outputs), None if shard is None else shard.name)
+        cuts = list(pairwise(bounds))
+
+        def part(number: int) -> pa.Table | None:
+            start, stop = cuts[number]
+            return None if whole is None else whole.slice(start, stop - start)
+
+        return self.write_tables(outputs, part, tuple(c for c in self.columns if c != shard))
+
+    def write_tables(
+        self,
+        outputs: Sequence[FileOutput],
+        table: Callable[[int], pa.Table | None],
+        columns: Sequence[Column],
+    ) -> list[KeptFile]:
+        """These columns of a table in each file, several at a time; None is one without rows."""
 
         def write(number: int) -> KeptFile:
-            start, stop = bounds[number], bounds[number + 1]
-            part = None if whole is None else whole.slice(start, stop - start)
             with ExitStack() as stack:
                 engine, sources = self.connection(stack)
-                relation = sources.registered(part, columns)
+                relation = sources.registered(table(number), columns)
                 output = outputs[number]
                 self._running.add(engine)
                 try:
@@ -346,7 +366,7 @@ class NativeStage:
                 finally:
                     self._running.discard(engine)
 
-        calls = [partial(write, number) for number in range(count)]
+        calls = [partial(write, number) for number in range(len(outputs))]
         # Code of the user's is never called by two threads at once.
         threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
         return concurrently(calls, threads, self.interrupt)

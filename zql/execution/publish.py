@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from zql.errors import StorageError
@@ -25,6 +25,8 @@ from zql.schema import DataType
 from zql.storage import files
 from zql.storage.format import Split, WrittenFile
 from zql.storage.manifest import MANIFEST, SUCCESS, read_manifest
+
+_SOURCES = ("input", "range", "inputs")
 
 Columns = Sequence[tuple[str, DataType]]
 Facts = Mapping[str, Any]
@@ -46,7 +48,7 @@ class Publisher:
         `noted` is what dead runs to the target have noted in their journals.
         """
         self.target = target
-        self.sources: dict[str, Split] = {}
+        self.sources: dict[str, tuple[Split, ...]] = {}
         """The parts of input files of which shards are made, by the shards' paths."""
         self._made_of = made_of
         self.plan = str(made_of["plan"])
@@ -55,6 +57,8 @@ class Publisher:
         self._noted = noted
         self._storage_options = storage_options
         self._existing: dict[str, int] = {}
+        self._told: dict[str, dict[str, Any]] = {}
+        """What a manifest says of the sources of files that stay."""
         self._folders: set[str] = set()
 
     @property
@@ -111,13 +115,32 @@ class Publisher:
             return {}
         if self.target.mode == "append":
             return self._appended(shards)
-        mine = self._mine()
         wanted = {self.target.path(number, shards): number for number in range(shards)}
+        return {wanted[path]: file for path, file in self.kept_of(wanted).items()}
+
+    def kept_all(self) -> list[WrittenFile]:
+        """All files that this very plan has made before, with mode skip or resuming, if none of
+        them is gone; raises as `kept` does.
+        """
+        if not self._resuming:
+            return []
+        if self.target.mode == "append":
+            return list(self._appended(self.listed_shards() or 0).values())
+        listed = {path for path in self._mine() if self.target.shard_of(path) is not None}
+        found = self.kept_of(listed)
+        return list(found.values()) if len(found) == len(listed) else []
+
+    def kept_of(self, wanted: Container[str]) -> dict[str, WrittenFile]:
+        """Those of these paths that are there and that this very plan has made; see `kept`."""
+        if not self._resuming or self.target.mode == "append":
+            return {}
+        mine = self._mine()
         found = {}
         for path in self._existing:
             facts = mine.get(path)
             if facts is not None and path in wanted and self._size(path) == facts["bytes"]:
-                found[wanted[path]] = _written(path, facts)
+                found[path] = _written(path, facts)
+                self._told[path] = {n: facts[n] for n in _SOURCES if n in facts}
             elif self.target.mode == "skip":
                 raise StorageError(
                     f"{files.shown(path)} exists, and it is not what this plan makes of this input",
@@ -154,10 +177,22 @@ class Publisher:
             files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
             hit("files_named")
             if self.target.mode == "overwrite":
-                for path in self._existing.keys() - {file.path for file in done}:
+                old = self._existing.keys() - {file.path for file in done}
+                for path in old:
                     files.remove(path, self._storage_options)
+                self._remove_folders({os.path.dirname(path) for path in old})
             self._write_manifest(done, columns, finished=True)
         return done
+
+    def _remove_folders(self, folders: set[str]) -> None:
+        """Removes folders of values that have no rows any more, with those above them."""
+        if self.target.remote or not self.target.partition_by:
+            return
+        for folder in folders:
+            for _ in self.target.partition_by:
+                with suppress(OSError):
+                    os.rmdir(folder)
+                folder = os.path.dirname(folder)  # noqa: PLW2901 - the one above
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -186,8 +221,7 @@ class Publisher:
         behind = self._next_shard(self._existing) - self._next_shard(before)
         if not behind:
             return list(outputs)
-        numbers = ((self.target.shard_of(path) or 0, path, file) for path, file in outputs)
-        return [(self.target.path(number + behind, 0), file) for number, _, file in numbers]
+        return [(self.target.behind(path, behind), file) for path, file in outputs]
 
     # ---- what is there already ------------------------------------------------------------------
 
@@ -228,7 +262,7 @@ class Publisher:
 
     @property
     def _entry(self) -> str:
-        return self._relative(self.target.pattern)
+        return self.target.entry
 
     def _relative(self, path: str) -> str:
         return path[len(self.target.root) :]
@@ -295,12 +329,10 @@ class Publisher:
         facts: dict[str, Any] = {"rows": file.rows, "bytes": file.bytes}
         if file.checksum:
             facts["crc32"] = file.checksum
-        split = self.sources.get(file.path)
-        if split is not None:
-            facts["input"] = files.shown(absolute(split.file.path))
-            if split.start is not None:
-                facts["range"] = [split.start, split.stop]
-        return facts
+        parts = inputs_of(self.sources[file.path]) if file.path in self.sources else ()
+        if len(parts) == 1:
+            return {**facts, **parts[0]}
+        return {**facts, "inputs": parts} if parts else facts | self._told.get(file.path, {})
 
     def _store(self, manifest: dict[str, Any]) -> None:
         path = self.target.root + MANIFEST
@@ -313,6 +345,25 @@ class Publisher:
     def _size(self, path: str) -> int:
         found = files.stat_file(path, self._storage_options)
         return found.size if found is not None else -1
+
+
+def inputs_of(parts: Sequence[Split]) -> list[dict[str, Any]]:
+    """Files and ranges of them, for a manifest: parts that follow one another are one range."""
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        path = files.shown(absolute(part.file.path))
+        if part.start is None:
+            found.append({"input": path})
+        elif found and found[-1]["input"] == path and _end(found[-1]) == part.start:
+            found[-1]["range"][1] = part.stop
+        else:
+            found.append({"input": path, "range": [part.start, part.stop]})
+    return found
+
+
+def _end(entry: Facts) -> int | None:
+    """Where the range of an input ends; None of a whole file."""
+    return entry["range"][1] if "range" in entry else None
 
 
 def _finished(path: str, file: KeptFile) -> WrittenFile:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zql.execution.cache_folder import CacheFolder
 from zql.execution.checksums import all_summed
 from zql.execution.fingerprint import absolute
+from zql.execution.history import note_cache
 from zql.execution.kept import KeptFile
 from zql.execution.result_keys import ResultKeys, described
 from zql.execution.result_store import Entry, ResultStore, entries
@@ -49,6 +50,7 @@ class Reuse:
         self.noted = work.take_up()
         """The records of dead runs."""
         self._threads = settings.thread_count()
+        self._cache_size = settings.cache_size
         self._keys = ResultKeys(engine, settings, tables)
         self._cache = CacheFolder(settings.cache) if settings.cache else None
         self._store = ResultStore(entries(self.noted), self._cache)
@@ -57,6 +59,7 @@ class Reuse:
         """Makes the cache, if there is to be one. Raises `StorageError`."""
         if self._cache is not None:
             self._cache.open()
+            note_cache(self._cache.path)
 
     def of_tasks(self, stage: Stage, specs: Sequence[TaskSpec], results: Results) -> Finished:
         """What is there of a stage's tasks."""
@@ -79,6 +82,11 @@ class Reuse:
             self._learn(entry)
 
         return Finished(ready, note)
+
+    def leave_cache(self) -> None:
+        """The run is at its end: nothing of the cache is used any more, and it is not too big."""
+        if self._cache is not None:
+            self._cache.close(self._cache_size)
 
     def close(self) -> None:
         """Lets go of what dead runs have left."""
@@ -118,6 +126,16 @@ class Reuse:
             self._learn(entry)
         return entry
 
+    @property
+    def lasting(self) -> bool:
+        """Whether a later run may want what this one makes, and it is worth its checksum."""
+        return self.work.resuming or self._cache is not None
+
+    def learn(self, files: Sequence[KeptFile], key: str) -> None:
+        """Files are what this key makes of them, in this order."""
+        for number, file in enumerate(files):
+            self._keys.learn(file, f"{key}-{number}")
+
     def add(
         self, key: str | None, files: Sequence[KeptFile], records_in: int = 0
     ) -> tuple[KeptFile, ...]:
@@ -139,7 +157,7 @@ class Reuse:
 
 
 def reuse_of(plan: PhysicalPlan, settings: Settings, engine: str, tables: Tables) -> Reuse:
-    """The finished work of a run of a plan that writes.
+    """The finished work of a run: of a plan that writes, or of a query that uses the cache.
 
     `engine` is DuckDB's version, `tables` are those of the session by their keys.
     """

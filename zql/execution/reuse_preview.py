@@ -14,13 +14,24 @@ from zql.execution.result_store import Entry
 from zql.execution.reuse import Reuse, Tables, reuse_of
 from zql.execution.settings import Settings
 from zql.execution.sink import target_of
-from zql.execution.sizes import split_of_files
+from zql.execution.sizes import files_of_share, split_of_files
 from zql.execution.sources import Input
-from zql.execution.stages import is_python
+from zql.execution.stages import is_python, shuffled_bytes
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.dealt import undealt
-from zql.physical.plan import Drop, Keep, PhysicalPlan, Stage, WriteFiles, policies_of, rejects_of
+from zql.physical.plan import (
+    Collect,
+    Drop,
+    Keep,
+    PhysicalPlan,
+    Spread,
+    Stage,
+    WriteFiles,
+    policies_of,
+    rejects_of,
+)
+from zql.physical.split import CUT_BY
 from zql.tree import walk
 
 
@@ -54,7 +65,7 @@ def previews(
             if isinstance(each.sink, Keep) and each.sink.spread and each.sink.spread.keys:
                 continue  # they are dealt only where their groups are not there
             stage = undealt(each, dealing(plan, each)) if each.by_partition else each
-            if not isinstance(stage.sink, Drop) or is_python(stage):
+            if not isinstance(stage.sink, Drop | Collect) or is_python(stage):
                 yield look.at(stage)
     finally:
         look.reuse.close()
@@ -65,6 +76,7 @@ class _Look:
         self, plan: PhysicalPlan, settings: Settings, engine: Engine, tables: Tables
     ) -> None:
         self.reuse: Reuse = reuse_of(plan, settings, engine.version(), tables)
+        self._stages = plan.stages
         self._settings = settings
         self._engine = engine
         self._results: dict[int, tuple[KeptFile, ...]] = {}
@@ -75,7 +87,7 @@ class _Look:
             return Preview(stage.id, 0, None)
         found = self._tasks(stage) if is_python(stage) else self._statement(stage)
         done = [entry for entry in found if entry is not None]
-        if len(done) == len(found):
+        if len(done) == len(found) and _spread(stage) is None:
             self._results[stage.id] = tuple(file for entry in done for file in entry.files)
             for number in (policy.number for policy in policies_of(stage)):
                 self._results[rejects_of(number)] = tuple(_rejects(number, done))
@@ -90,7 +102,9 @@ class _Look:
 
     def _statement(self, stage: Stage) -> list[Entry | None]:
         parts = self._parts(stage)
-        key = self.reuse.key_of(stage, self._results, self._output(stage, 0, 1, whole=True))
+        more = () if _spread(stage) is None else (_spread(stage),)
+        output = self._output(stage, 0, 1, whole=True)
+        key = self.reuse.key_of(stage, self._results, output, *more)
         if len(parts) < 2:
             return [self.reuse.peek(key)]
         return [self.reuse.peek(self.reuse.key_of_part(key, part)) for part in parts]
@@ -102,7 +116,7 @@ class _Look:
             return []
         scans = {node for step in stage.steps for node in walk(step) if isinstance(node, Scan)}
         target = target_of(sink)
-        if len(scans) != 1 or not target.sharded or target.shards is not None:
+        if len(scans) != 1 or not target.sharded or not CUT_BY.isdisjoint(dict(target.options)):
             return []
         (scan,) = scans
         format_, options = format_of(scan.format, scan.own), dict(scan.options)
@@ -119,7 +133,11 @@ class _Look:
             return KeptOutput("")
         target = target_of(sink)
         told = (target.format, sink.names, target.compression, target.format_options, target.own)
-        if target.sharded and (target.shards or 1) > 1:
+        several = target.sharded and (target.shards or 1) > 1
+        if several or target.partition_by or target.max_rows or target.file_size:
+            return KeptOutput("")
+        size = shuffled_bytes(stage, self._stages, self._results) if target.sharded else 0
+        if files_of_share(size, size, size, self._settings.split_size) > 1:
             return KeptOutput("")
         if target.sharded and target.shards is None:
             return FileOutput("", *told, target.path(number, count))
@@ -130,6 +148,10 @@ class _Look:
             return KeptOutput("")
         part = format_of(output.format, output.own).part_compression(output.compression)
         return replace(output, compression=part)
+
+
+def _spread(stage: Stage) -> Spread | None:
+    return stage.sink.spread if isinstance(stage.sink, Keep) else None
 
 
 def _rejects(number: int, done: Sequence[Entry]) -> Iterator[KeptFile]:

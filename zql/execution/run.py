@@ -34,6 +34,7 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
+    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -104,8 +105,13 @@ def most_workers(plan: PhysicalPlan, settings: Settings) -> int:
 class Run:
     """One plan being run. A context manager: leaving it removes what it kept."""
 
-    def __init__(self, host: Host, plan: PhysicalPlan, *, measured: bool = False) -> None:
-        """A `measured` run reports DuckDB's own operators too."""
+    def __init__(
+        self, host: Host, plan: PhysicalPlan, *, measured: bool = False, cached: bool = True
+    ) -> None:
+        """A `measured` run reports DuckDB's own operators too.
+
+        A query uses the cache, if there is one, unless it is not to be `cached`.
+        """
         self.host = host
         self.plan = plan
         self.measured = measured
@@ -117,11 +123,12 @@ class Run:
         }
         self.exchanges: dict[int, Exchange] = {}
         """What stages left as an exchange, until somebody wants files of their rows in order."""
+        self._exchange_keys: dict[int, str] = {}
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
         self.reuse: Reuse | None = None
-        if plan.writes:
+        if plan.writes or (cached and host.settings.cache is not None):
             from zql.execution.reuse import reuse_of
 
             tables = host.tables.tables
@@ -148,6 +155,7 @@ class Run:
             remove_folder(folder)
         reuse, self.reuse = self.reuse, None
         if reuse is not None:
+            reuse.leave_cache()
             makes_tables = any(isinstance(stage.sink, StoreTable) for stage in self.plan.stages)
             if makes_tables and reuse.work.published:
                 self.host.tables.take(reuse.work)
@@ -162,6 +170,8 @@ class Run:
             raise InternalError("the plan has more than one output")
         if not isinstance(sink, Collect):
             raise InternalError("the plan does not end in rows")
+        if self.reuse is not None:
+            self.reuse.open()
         for stage in before:
             self.keep(stage)
         return self.rows(last, self.close)
@@ -257,9 +267,10 @@ class Run:
         from zql.execution.writing import KeptOutput
 
         folder = folder or self.folder(f"stage-{stage.id}")
-        if isinstance(stage.sink, Keep) and stage.sink.spread is not None:
-            if not stage.sink.spread.keys:  # else the stage that groups them says whether
-                self.exchanges[stage.id] = self.exchange(stage)
+        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        if spread is not None:
+            if not spread.keys:  # else the stage that groups them says whether
+                self.exchanges[stage.id] = self.shuffle(stage, spread, folder)
             return ()
         if stage.by_partition:
             return self.keep_groups(stage, folder)
@@ -304,13 +315,18 @@ class Run:
         self, stage: Stage, output: FileOutput | KeptOutput
     ) -> tuple[KeptFile, ...] | None:
         """What an earlier run has finished of a stage of SQL, in that form."""
-        from zql.execution.report import StageReport
-
         if self.reuse is None:
             return None
         self.settle(stage)
         self.look_for_rejects(stage)
-        entry = self.reuse.find(self.reuse.key_of(stage, self.results, output), output.folder)
+        key = self.reuse.key_of(stage, self.results, output)
+        return self.known_work(stage, key, output.folder)
+
+    def known_work(self, stage: Stage, key: str | None, folder: str) -> tuple[KeptFile, ...] | None:
+        """What is there under the key of a stage of SQL."""
+        from zql.execution.report import StageReport
+
+        entry = None if self.reuse is None else self.reuse.find(key, folder)
         if entry is None:
             return None
         rows = sum(file.rows for file in entry.files)
@@ -336,7 +352,7 @@ class Run:
             if not partitions.choice(size, settings).deals:
                 files = self._undealt(whole, folder)
         if files is None:
-            dealt = self.exchange(rows)
+            dealt = self.exchange(rows, self.folder(f"stage-{rows.id}"))
             began = time.perf_counter()
             with self.native(stage) as native:
                 try:
@@ -360,19 +376,62 @@ class Run:
                 return None
             return self.noted(whole, native, began, files, folder)
 
-    def exchange(self, stage: Stage) -> Exchange:
+    def exchange(self, stage: Stage, folder: str) -> Exchange:
         """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
-        if not isinstance(stage.sink, Keep) or stage.sink.spread is None:
+        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        if spread is None:
             raise InternalError("the stage does not deal out its rows")
-        path = os.path.join(self.folder(f"stage-{stage.id}"), "exchange.arrow")
+        path = os.path.join(folder, "exchange.arrow")
         began = time.perf_counter()
         with self.native(stage) as native:
             try:
-                found = native.exchange(path, stage.sink.spread)
+                found = native.exchange(path, spread)
             except EngineError as error:
                 raise self.explained(error, stage) from None
         self.report(stage, 1, found.rows, began, native, found.bytes)
         return found
+
+    def shuffle(self, stage: Stage, spread: Spread, folder: str) -> Exchange:
+        """The exchange of a shuffle: the one of an earlier run, or one that later runs may want."""
+        from zql.execution.kept import KeptFile
+
+        key = self._exchange_key(stage, spread, folder)
+        found = None if key is None else self._found_exchange(stage, spread, folder, key)
+        if found is not None:
+            return found
+        found = self.exchange(stage, folder)
+        if self.reuse is not None and key is not None:
+            index = f"{found.path}.index"
+            found.save_index(index)
+            files = [KeptFile(found.path, found.rows, found.bytes)]
+            files.append(KeptFile(index, 0, os.path.getsize(index)))
+            told = next(told for told in reversed(self.reports) if told.id == stage.id)
+            self.reuse.add(key, files, told.records_in)
+        return found
+
+    def _exchange_key(self, stage: Stage, spread: Spread, folder: str) -> str | None:
+        """The key of an exchange, where a later run may want it: its checksum takes a while."""
+        from zql.execution.writing import KeptOutput
+
+        if self.reuse is None or not self.reuse.lasting:
+            return None
+        self.settle(stage)
+        self.look_for_rejects(stage)
+        return self.reuse.key_of(stage, self.results, KeptOutput(folder), spread)
+
+    def _found_exchange(
+        self, stage: Stage, spread: Spread, folder: str, key: str
+    ) -> Exchange | None:
+        """The exchange that an earlier run has made, if there is one."""
+        from zql.execution.exchange import Exchange
+
+        self._exchange_keys[stage.id] = key
+        known = self.known_work(stage, key, folder)
+        if known is None:
+            return None
+        path, index = (file.path for file in known)
+        budget = self.host.settings.budget()
+        return Exchange.saved(path, index, spread, budget)
 
     def settle(self, stage: Stage) -> None:
         """Files, in order, of the rows of exchanges that a stage reads."""
@@ -388,6 +447,8 @@ class Run:
                 size = settings.split_size or KEPT_FILE
                 files = write_all(rows, folder, settings.batch_rows, size)
                 self.results[number] = tuple(files)
+                if self.reuse is not None and number in self._exchange_keys:
+                    self.reuse.learn(files, self._exchange_keys[number])
                 del self.exchanges[number]
 
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:

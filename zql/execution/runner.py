@@ -153,7 +153,7 @@ class Runner:
         pool = self.pool() if isolated else None
         if pool is not None:
             pool.warm()
-        with Run(self, plan) as run:
+        with Run(self, plan, cached=False) as run:
             probe = Probe(function, record, keywords, tolerant, shared, way)
             return probe.typed(run, pool)
 

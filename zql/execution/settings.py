@@ -54,7 +54,9 @@ class Settings:
     `task_timeout` how many seconds one may take before its worker is ended. What stages ask for,
     and no setting says, is how many `tasks` they want and the `worker_threads` of DuckDB in each.
     With `resume` a run goes on from what runs before have finished, and leaves what it has when it
-    ends early; `cache` is a folder in which results of stages stay between runs.
+    ends early; `cache` is a folder in which results of stages stay between runs, up to
+    `cache_size` bytes. An output with
+    `partition_by` makes `max_partitions` folders at most.
     """
 
     workers: int | None = None
@@ -74,6 +76,8 @@ class Settings:
     probe_seconds: float = 60.0
     resume: bool = False
     cache: str | None = None
+    cache_size: int | None = None
+    max_partitions: int = 10_000
     storage_options: Secret = field(default_factory=Secret)
 
     def for_stage(self, resources: Resources | None, *, python: bool) -> Settings:

@@ -17,6 +17,7 @@ from zql.storage import compression as packing
 from zql.storage import files, registry
 from zql.storage import options as option_names
 from zql.storage.format import Format
+from zql.storage.hive import folder_name
 from zql.storage.parquet_write import page_compression
 from zql.tree import node
 
@@ -28,9 +29,11 @@ OWN_OPTIONS = {
     "shards": "BIGINT",
     "max_rows_per_file": "BIGINT",
     "file_size_bytes": "BYTES",
+    "partition_by": "NAMES",
+    "write_partition_columns": "BOOLEAN",
 }
 _FOLDER_NAME = "part-{shard:05d}"
-_LATER = ("partition_by", "manifest")
+_LATER = ("manifest",)
 
 
 @node
@@ -73,6 +76,12 @@ class Target:
         return found
 
     @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns whose values name the folders below `root`, outermost first."""
+        found: tuple[str, ...] = dict(self.options).get("partition_by", ())
+        return found
+
+    @property
     def format_options(self) -> tuple[tuple[str, Any], ...]:
         """The options for the format's writer."""
         return tuple((n, v) for n, v in self.options if n not in OWN_OPTIONS)
@@ -90,16 +99,43 @@ class Target:
     @property
     def root(self) -> str:
         """The folder of the files, or the one above all of them; ends in `/` unless empty."""
-        literal = next(iter(string.Formatter().parse(self.pattern)))[0]
+        literal = ""
+        for text, name, _, _ in string.Formatter().parse(self.pattern):
+            literal += text
+            if name is not None:
+                break
         return literal[: literal.rfind("/") + 1]
 
-    def path(self, shard: int, shards: int) -> str:
-        """The name of a shard, of which there are `shards`."""
-        return self.pattern.format(shard=shard, shards=shards)
+    @property
+    def _name(self) -> str:
+        """The pattern's part behind the last folder."""
+        return self.pattern[self.pattern.rfind("/") + 1 :]
+
+    @property
+    def entry(self) -> str:
+        """What stands for all the names in a manifest."""
+        if not self.partition_by:
+            return self.pattern[len(self.root) :]
+        return "".join(f"{folder_name(key, '')}*/" for key in self.partition_by) + self._name
+
+    def path(self, shard: int, shards: int, folders: str = "") -> str:
+        """The name of a shard, of which there are `shards`, in `folders` of a partition."""
+        if not folders:
+            return self.pattern.format(shard=shard, shards=shards)
+        return self.root + folders + self._name.format(shard=shard, shards=shards)
+
+    def behind(self, path: str, shards: int) -> str:
+        """The name of the shard that comes so many after the one of this name."""
+        folders = path[len(self.root) : path.rfind("/") + 1] if self.partition_by else ""
+        return self.path((self.shard_of(path) or 0) + shards, 0, folders)
 
     def shard_of(self, path: str) -> int | None:
         """The number of the shard that has this name; None for another's file."""
-        found = _matcher(self.pattern).fullmatch(path)
+        folders = [re.escape(folder_name(key, "")) + "[^/]*/" for key in self.partition_by]
+        if folders:
+            found = _matcher(self._name, re.escape(self.root) + "".join(folders)).fullmatch(path)
+        else:
+            found = _matcher(self.pattern).fullmatch(path)
         if found is None:
             return None
         return int(found.groupdict().get("shard") or 0)
@@ -151,6 +187,7 @@ def _checked(
         packing.check_level(packing.chosen(pattern, compression), found.get("compression_level"))
     written_by = getattr(format_, "own", None)
     target = Target(pattern, format_.name, mode, tuple(found.items()), is_folder, written_by)
+    _check_partitions(target, uri)
     _check_shards(target)
     return target
 
@@ -222,7 +259,8 @@ def _check_placeholders(pattern: str) -> None:
             raise UsageError(
                 f"the path has {{{name}}}, and only {{shard}} and {{shards}} are known",
                 code="U634",
-                hint="for a folder per value of a column there will be partition_by",
+                hint="partition_by makes a folder for each value of a column: "
+                f"WRITE 'out/' OPTIONS (partition_by = [{name}], format = ..)",
             )
         if not _is_decimal(spec):
             raise UsageError(
@@ -241,6 +279,31 @@ def _is_decimal(spec: str) -> bool:
         return all(int(format(n, spec)) == n for n in (0, 7, 1234567))
     except ValueError:
         return False
+
+
+def _check_partitions(target: Target, shown: str) -> None:
+    """Raises `UsageError` for a name that cannot be that of a file in each folder."""
+    if not target.partition_by:
+        if "write_partition_columns" in dict(target.options):
+            raise UsageError(
+                'the option "write_partition_columns" has no meaning without partition_by',
+                code="U637",
+            )
+        return
+    if not target.sharded:
+        raise UsageError(
+            f'"{shown}" is one file, and option "partition_by" asks for a folder for each value',
+            code="U637",
+            hint="name a folder, 'out/', or put {shard} into the name of the file",
+        )
+    names = [name for name, _ in _fields(target.pattern)]
+    if names != ["shard"] or _fields(target.pattern[: target.pattern.rfind("/") + 1]):
+        raise UsageError(
+            f'with the option "partition_by" "{shown}" may have one {{shard}}, in the name of the '
+            "file",
+            code="U637",
+            hint="the values name the folders: 'out/', or 'out/{shard}.parquet'",
+        )
 
 
 def _check_shards(target: Target) -> None:
@@ -268,9 +331,9 @@ def _check_shards(target: Target) -> None:
             )
 
 
-def _matcher(pattern: str) -> re.Pattern[str]:
-    """Matches the names that a pattern can give."""
-    parts: list[str] = []
+def _matcher(pattern: str, above: str = "") -> re.Pattern[str]:
+    """Matches the names that a pattern can give, below folders that an expression matches."""
+    parts = [above]
     seen: set[str] = set()
     for literal, name, _, _ in string.Formatter().parse(pattern):
         parts.append(re.escape(literal))
@@ -316,7 +379,7 @@ def _under(root: str, target: Target, storage_options: Mapping[str, Any]) -> lis
         found = files.filesystem(root, storage_options).find(root)
         prefix = root[: root.index("://") + 3]
         return [path if "://" in path else prefix + path.lstrip("/") for path in found]
-    depth = target.pattern[len(root) :].count("/")
+    depth = target.pattern[len(root) :].count("/") + len(target.partition_by)
     paths = []
     for folder, folders, names in os.walk(root or "."):
         below = os.path.relpath(folder, root or ".")

@@ -54,6 +54,12 @@ def split_of_files(total: int, split_size: int | None = None) -> Chosen:
     return Chosen(LARGEST_SPLIT, "a file for each split")
 
 
+def files_of_share(total: int, rows: int, all_rows: int, split_size: int | None = None) -> int:
+    """How many files `rows` of `all_rows` make, which were made of `total` bytes of input."""
+    size = split_of_files(total, split_size).size
+    return max(1, min(rows, round(total * rows / max(all_rows, 1) / size)))
+
+
 def _grown(total: int) -> int:
     return -(-total // MOST_TASKS // MIB) * MIB
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from zql.errors import ZqlError
 from zql.execution.engine import EngineError
+from zql.execution.kept import KeptFile
 from zql.execution.wording import worded
 from zql.expr.expression import Column
-from zql.logical.plan import Aggregate, StageResult
+from zql.logical.plan import (
+    Aggregate,
+    Check,
+    Filter,
+    Project,
+    Scan,
+    Sort,
+    StageResult,
+    Unnest,
+)
 from zql.optimizer.held_states import can_be_parted, holds_states
 from zql.physical.plan import Keep, RunSql, Stage
 from zql.tree import walk
@@ -17,6 +28,8 @@ PARTITIONS_HINT = (
     "SET partitions = 16 makes a part of the groups at a time; or raise the memory budget"
     " (--memory, SET memory)"
 )
+Results = Mapping[int, Sequence[KeptFile]]
+"""What stages have left, by their numbers."""
 
 
 def could_be_parted(stage: Stage) -> bool:
@@ -34,6 +47,47 @@ def columns_of(stage: Stage) -> tuple[Column, ...]:
     """The columns of the rows that a stage gives."""
     last = stage.steps[-1]
     return (last.plan if isinstance(last, RunSql) else last.call).columns
+
+
+def shuffle_of(stage: Stage, stages: Iterable[Stage]) -> Sort | StageResult | None:
+    """The sort by chance, or the exchange that is one, whose rows a stage of SQL gives on one by
+    one; `stages` are all of the plan.
+    """
+    step = stage.steps[-1]
+    plan = step.plan if isinstance(step, RunSql) and stage.source is None else None
+    while isinstance(plan, Filter | Project | Unnest | Check):
+        plan = plan.input
+    if isinstance(plan, Sort):
+        return plan if plan.shuffles else None
+    dealt = {each.id for each in stages if _is_dealt(each)}
+    return plan if isinstance(plan, StageResult) and plan.stage in dealt else None
+
+
+def shuffled_bytes(stage: Stage, stages: Sequence[Stage], results: Results) -> int:
+    """The bytes of what the rows of a shuffle were made of; 0 when the stage gives on none."""
+    return 0 if shuffle_of(stage, stages) is None else input_bytes(stage, stages, results)
+
+
+def input_bytes(stage: Stage, stages: Sequence[Stage], results: Results) -> int:
+    """The bytes of what a stage reads: of files, and of rows that earlier stages left.
+
+    Of an exchange, which depends on how its rows came, those of what it was made of.
+    """
+    nodes = {node for top in (stage.source, *stage.steps) if top for node in walk(top)}
+    total = sum(file.size for node in nodes if isinstance(node, Scan) for file in node.files)
+    numbers = {node.stage for node in nodes if isinstance(node, StageResult)}
+    dealt = {each.id: each for each in stages if _is_dealt(each)}
+    for number in numbers:
+        if number in dealt:
+            total += input_bytes(dealt[number], stages, results)
+        else:
+            total += sum(file.bytes for file in results.get(number, ()))
+    return total
+
+
+def _is_dealt(stage: Stage) -> bool:
+    spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+    return spread is not None and not spread.keys
 
 
 def reading(stage: Stage) -> Stage:

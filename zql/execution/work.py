@@ -92,6 +92,8 @@ class Work:
 
         Else it is removed as soon as there is anything to be kept.
         """
+        if not self.targets:
+            return []  # a query: nobody takes up its work, and it takes up none
         for root in self.roots:
             self._left += left_work(root, BESIDE, self.targets)
         self._left += left_work(self.settings.temp_root(), KEPT, self.targets)

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING
 
-from zql.errors import InternalError, RunError
+from zql.errors import RunError
+from zql.execution import write_cuts, write_folders
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
-from zql.execution.fingerprint import made_of
-from zql.execution.gathering import can_gather, gathered, joined
 from zql.execution.kept import KeptFile
 from zql.execution.native import NativeStage, exchanged
 from zql.execution.own_formats import format_of
-from zql.execution.publish import Publisher
 from zql.execution.report import RunReport
 from zql.execution.run import Run
-from zql.execution.sink import Target, target_of
-from zql.execution.sizes import cuts, runs, split_of_files
+from zql.execution.sizes import files_of_share, split_of_files
 from zql.execution.stages import columns_of, is_python, kept_stage, reading
 from zql.execution.task import TaskResult
+from zql.execution.write_files import OutputFiles, Waiting, waiting
 from zql.execution.writing import FileOutput, join_files
 from zql.expr.expression import Column
 from zql.failpoints import hit
-from zql.logical.plan import Scan, StageResult
+from zql.logical.plan import Scan
 from zql.physical.plan import Collect, Drop, Keep, Stage, StoreTable, WriteFiles
 from zql.schema import DataType
 from zql.storage import threads
-from zql.storage.format import Split, WrittenFile
+from zql.storage.format import WrittenFile
 
 if TYPE_CHECKING:
-    from zql.execution.exchange import Exchange
     from zql.execution.sources import Input
 
 _WORTH_PARTS = 2
-
-Waiting = tuple[list[tuple[str, KeptFile]], list[WrittenFile]]
-"""Finished files and the names they will get, and files that were there already and stay."""
 
 Written = tuple[list[WrittenFile], list[WrittenFile]]
 """Files that were written, and files that were there already and stay."""
@@ -60,7 +54,7 @@ def write(run: Run) -> RunReport:
     }
     if run.reuse is not None:
         run.reuse.open()
-        if run.host.notes is not None:
+        if run.host.notes is not None and run.plan.writes:
             run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
 
     def do(stage: Stage) -> None:
@@ -107,32 +101,24 @@ class WriteRun:
         """Raises `StorageError` when what is there forbids to write."""
         self._run = run
         self._sink = sink
-        self._target: Target = target_of(sink)
         threads.limit(run.host.settings.thread_count())
-        version = run.host.engine.version()
-        options = run.host.settings.storage_options.reveal()
-        reuse = run.reuse
-        if reuse is None:
-            raise InternalError("a plan that writes has no folder for its work")
-        self._reuse = reuse
-        self._publisher = Publisher(
-            self._target, made_of(run.plan, version), reuse.work, reuse.noted, options
-        )
-        self._publisher.check()
+        self._files = OutputFiles(run, sink)
+        self._target = self._files.target
+        self._publisher = self._files.publisher
+        self._reuse = self._files.reuse
         self._waiting: Waiting = ([], [])
         self._columns: list[tuple[str, DataType]] = []
 
-    def place_of(self, file: WrittenFile) -> int:
-        """Where a file stands among the shards."""
-        return self._target.shard_of(file.path) or 0
+    def place_of(self, file: WrittenFile) -> tuple[str, int]:
+        """Where a file stands among the others."""
+        folder = file.path[: file.path.rfind("/")] if self._target.partition_by else ""
+        return folder, self._target.shard_of(file.path) or 0
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
-        types = (c.type for c in columns_of(stage) if c != self._sink.shard)
-        self._columns = list(zip(self._sink.names, types, strict=True))
+        self._columns = [(n, c.type) for n, c in self._files.written(columns_of(stage))]
         try:
-            python = is_python(stage)
-            self._waiting = self._from_tasks(stage) if python else self._from_sql(stage)
+            self._waiting = self._way(stage)(stage)
         except EngineError as error:
             raise self._run.explained(error, stage) from None
         except RunError as error:
@@ -151,14 +137,19 @@ class WriteRun:
         names = {file.path for file in kept}
         return [f for f in published if f.path not in names], kept
 
+    def _way(self, stage: Stage) -> Callable[[Stage], Waiting]:
+        if self._target.partition_by:
+            return partial(write_folders.write, self._files)
+        return self._from_tasks if is_python(stage) else self._from_sql
+
     # ---- tasks ---------------------------------------------------------------------------------
 
     def _from_tasks(self, stage: Stage) -> Waiting:
         shards = self._target.shards
         if self._target.sharded and shards is not None and shards > 1:
-            return self._cut(stage, shards)
+            return write_cuts.cut(self._files, stage, shards)
         if self._target.max_rows or self._target.file_size:
-            return self._pieces(stage)
+            return write_cuts.pieces(self._files, stage)
         inputs = self._run.inputs(stage)
         if not inputs:
             self._run.results[stage.id] = ()
@@ -170,35 +161,35 @@ class WriteRun:
     def _shard_each(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """Each task writes a shard."""
         count = len(inputs)
-        kept, every = self._kept_of(count)
+        kept, every = self._files.kept_of(count)
         if every:
-            return _waiting([], list(kept.values()))
+            return waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
-        paths = self._paths(numbers, count)
-        outputs = [self._output(path) for path in paths]
-        self._tell_sources(paths, [inputs[n] for n in numbers])
+        paths = self._files.paths(numbers, count)
+        outputs = [self._files.output(path) for path in paths]
+        self._files.tell_sources(paths, [inputs[n] for n in numbers])
         done = self._run.tasks(stage, [inputs[n] for n in numbers], outputs, numbers, count)
         files = [_file_of(result) for result in done]
-        return self._gathered(paths, files, columns_of(stage), kept)
+        return self._files.gathered(paths, files, columns_of(stage), kept)
 
     def _join(self, stage: Stage, inputs: Sequence[Input]) -> Waiting:
         """The tasks write parts of the one file."""
         path = self._target.path(self._publisher.first_shard, 1)
         kept = self._publisher.kept(1)
         if kept:
-            return _waiting([], list(kept.values()))
+            return waiting([], list(kept.values()))
         if self._sink.own is not None:
             # Who writes it takes all of its rows in one call.
             self._run.keep(kept_stage(stage))
             return self._from_sql(reading(stage))
-        output = self._output(path)
+        output = self._files.output(path)
         format_ = format_of(output.format, output.own)
         part = replace(
             output, compression=format_.part_compression(output.compression), summed=True
         )
         done = self._run.tasks(stage, inputs, [part] * len(inputs))
         parts = [_file_of(result) for result in done]
-        return _waiting([(path, self._joined(parts, columns_of(stage), output))])
+        return waiting([(path, self._joined(parts, columns_of(stage), output))])
 
     # ---- SQL -----------------------------------------------------------------------------------
 
@@ -206,14 +197,18 @@ class WriteRun:
         shards = self._target.shards
         source = exchanged(stage)
         cut = self._sink.shard or self._target.max_rows or self._target.file_size
+        if self._target.sharded and shards is None and not cut:
+            size = self._files.shuffled_bytes(stage)
+            if files_of_share(size, size, size, self._run.host.settings.split_size) > 1:
+                return write_cuts.shuffled(self._files, stage, size)
         exchange = None if source is None or cut else self._run.exchanges.get(source.stage)
         if source is not None and exchange is not None:
             count = shards if self._target.sharded else 1
-            return self._from_exchange(stage, source, exchange, count or 1)
+            return write_cuts.from_exchange(self._files, stage, source, exchange, count or 1)
         if self._target.sharded and shards is not None and shards > 1:
-            return self._cut(stage, shards)
+            return write_cuts.cut(self._files, stage, shards)
         if self._target.max_rows or self._target.file_size:
-            return self._pieces(stage)
+            return write_cuts.pieces(self._files, stage)
         with self._run.native(stage) as native:
             scans = native.scans
             if self._target.sharded and shards is None and stage.row_local and len(scans) == 1:
@@ -223,20 +218,20 @@ class WriteRun:
             path = self._target.path(self._publisher.first_shard, 1)
             kept = self._publisher.kept(1)
             if kept:
-                return _waiting([], list(kept.values()))
-            known = self._run.finished_work(stage, self._output(path))
+                return waiting([], list(kept.values()))
+            known = self._run.finished_work(stage, self._files.output(path))
             if known is not None:
-                return _waiting([(path, known[0])])
+                return waiting([(path, known[0])])
             began = time.perf_counter()
             file = self._whole(stage, native, path)
             if self._target.sharded or self._lasting:
                 (file,) = self._reuse.add(self._key(stage, path), [file], native.records_in)
             self._run.report(stage, 1, file.rows, began, native, file.bytes)
-            return _waiting([(path, file)])
+            return waiting([(path, file)])
 
     def _whole(self, stage: Stage, native: NativeStage, path: str) -> KeptFile:
         """One file: by one COPY, or in parts at a time where DuckDB cannot write it."""
-        output = self._output(path)
+        output = self._files.output(path)
         format_ = format_of(output.format, output.own)
         columns = output.columns(native.columns)
         options = dict(output.options)
@@ -262,57 +257,17 @@ class WriteRun:
         """Each split of the scan gives a shard."""
         began = time.perf_counter()
         count = len(inputs)
-        kept, every = self._kept_of(count)
+        kept, every = self._files.kept_of(count)
         if every:
-            return _waiting([], list(kept.values()))
+            return waiting([], list(kept.values()))
         numbers = [number for number in range(count) if number not in kept]
-        paths = self._paths(numbers, count)
-        self._tell_sources(paths, [inputs[n] for n in numbers])
+        paths = self._files.paths(numbers, count)
+        self._files.tell_sources(paths, [inputs[n] for n in numbers])
         files, reused = self._written_parts(stage, native, paths, numbers, inputs)
         rows = sum(file.rows for file in files)
         size = sum(file.bytes for file in files)
         self._run.report(stage, len(files), rows, began, native, size, reused)
-        return self._gathered(paths, files, native.columns, kept)
-
-    def _kept_of(self, count: int) -> tuple[dict[int, WrittenFile], bool]:
-        """The shards of an earlier run that stay, if each part is one; else whether all stay.
-
-        Where that run put parts together a shard that is gone has all of them done again.
-        """
-        listed = self._publisher.listed_shards()
-        if listed in (None, count):
-            kept = self._publisher.kept(count)
-            return kept, len(kept) == count
-        kept = self._publisher.kept(listed)
-        return (kept, True) if len(kept) == listed else ({}, False)
-
-    def _gathered(
-        self,
-        paths: Sequence[str],
-        files: Sequence[KeptFile],
-        columns: Sequence[Column],
-        kept: Mapping[int, WrittenFile],
-    ) -> Waiting:
-        """The files of shards, those that are small put together, unless shards are kept."""
-        found = list(files)
-        if not kept and found and can_gather(self._target):
-            file_size = self._run.host.settings.file_size
-            found = gathered(files, columns, self._output(paths[0]), file_size)
-        if len(found) == len(files):
-            return _waiting(list(zip(paths, files, strict=True)), list(kept.values()))
-        return self._named(found)
-
-    def _named(self, files: Sequence[KeptFile]) -> Waiting:
-        """All shards, of which those that an earlier run left stay."""
-        count = len(files)
-        self._publisher.sources.clear()  # a file may come of several parts
-        listed = self._publisher.listed_shards()
-        stay = self._publisher.kept(count) if listed == count else {}
-        named = list(zip(self._paths(range(count), count), files, strict=True))
-        waiting = [item for n, item in enumerate(named) if n not in stay]
-        for path, _ in waiting:
-            self._publisher.folder_for(path)
-        return _waiting(waiting, list(stay.values()))
+        return self._files.gathered(paths, files, native.columns, kept)
 
     def _written_parts(
         self,
@@ -323,7 +278,7 @@ class WriteRun:
         inputs: Sequence[Input],
     ) -> tuple[list[KeptFile], int]:
         """A file for each split of these numbers, and how many earlier runs had finished."""
-        outputs = [self._output(path) for path in paths]
+        outputs = [self._files.output(path) for path in paths]
         common = self._reuse.key_of(stage, self._run.results, outputs[0]) if outputs else None
         keys = [self._reuse.key_of_part(common, inputs[number]) for number in numbers]
         files: list[KeptFile | None] = []
@@ -340,13 +295,8 @@ class WriteRun:
         done = [file for file in files if file is not None]
         return done, len(done) - len(missing)
 
-    def _tell_sources(self, paths: Sequence[str], inputs: Sequence[Input]) -> None:
-        for path, part in zip(paths, inputs, strict=True):
-            if isinstance(part, Split):
-                self._publisher.sources[path] = part
-
     def _key(self, stage: Stage, path: str) -> str | None:
-        return self._reuse.key_of(stage, self._run.results, self._output(path))
+        return self._reuse.key_of(stage, self._run.results, self._files.output(path))
 
     @property
     def _lasting(self) -> bool:
@@ -364,86 +314,6 @@ class WriteRun:
         total = sum(file.size for file in scan.files)
         size = split_of_files(total, host.settings.split_size).size
         return list(format_.splits(scan.files, options, size, self._run.engine))
-
-    def _cut(self, stage: Stage, shards: int) -> Waiting:
-        """All rows kept, then cut into shards: by their own number, or of equal numbers of rows."""
-        kept = self._publisher.kept(shards)
-        if len(kept) == shards:
-            return _waiting([], list(kept.values()))
-        paths = self._paths(range(shards), shards)
-        outputs = [self._output(path) for path in paths]
-        self._run.keep(kept_stage(stage))
-        began = time.perf_counter()
-        with self._run.native(reading(stage)) as native:
-            files = native.write_cuts(outputs, self._run.results[stage.id], self._sink.shard)
-        rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        self._run.report(stage, shards, rows, began, native, size)
-        return _waiting(list(zip(paths, files, strict=True)))
-
-    def _pieces(self, stage: Stage) -> Waiting:
-        """All rows kept, then cut into files that have so many rows or bytes at most."""
-        kept, every = self._kept_of(0)
-        if every and kept:
-            return _waiting([], list(kept.values()))
-        self._run.keep(kept_stage(stage))
-        began = time.perf_counter()
-        rows = self._run.results[stage.id]
-        total, size = sum(file.rows for file in rows), sum(file.bytes for file in rows)
-        pieces = cuts(total, size, self._target.max_rows, self._target.file_size)
-        bounds = [0, *(stop for each in pieces for stop in each[1:])]
-        output = self._output(self._target.path(self._publisher.first_shard, 1))
-        with self._run.native(reading(stage)) as native:
-            parts = iter(native.write_cuts([output] * (len(bounds) - 1), rows, bounds=bounds))
-            files: list[KeptFile] = []
-            for each in pieces:
-                mine = list(islice(parts, len(each) - 1))
-                sizes = [part.bytes for part in mine]
-                most = self._target.file_size or sum(sizes)
-                # Files of a writer of the user's own cannot be joined.
-                groups = runs(sizes, 0 if self._sink.own else most, most)
-                files += joined(mine, groups, native.columns, output)
-        written = sum(file.bytes for file in files)
-        self._run.report(stage, len(files), total, began, native, written)
-        return self._named(files)
-
-    def _from_exchange(
-        self, stage: Stage, source: StageResult, exchange: Exchange, count: int
-    ) -> Waiting:
-        """The rows of an exchange in shards of equal numbers of rows, as they are put in order."""
-        kept = self._publisher.kept(count)
-        if len(kept) == count:
-            return _waiting([], list(kept.values()))
-        began = time.perf_counter()
-        paths = self._paths(range(count), count)
-        with self._run.unsettled(stage) as native:
-            files = native.write_exchange([self._output(p) for p in paths], exchange, source)
-        self._run.report(stage, count, exchange.rows, began, native, sum(f.bytes for f in files))
-        return _waiting(list(zip(paths, files, strict=True)))
-
-    # ---- files ---------------------------------------------------------------------------------
-
-    def _paths(self, numbers: Iterable[int], count: int) -> list[str]:
-        """The names of these of `count` new shards."""
-        first = self._publisher.first_shard
-        return [self._target.path(first + number, count) for number in numbers]
-
-    def _output(self, path: str) -> FileOutput:
-        """How the file for a path is written first."""
-        target = self._target
-        return FileOutput(
-            self._publisher.folder_for(path),
-            target.format,
-            self._sink.names,
-            target.compression,
-            target.format_options,
-            target.own,
-            path,
-            target.sharded,
-        )
-
-
-def _waiting(files: Sequence[tuple[str, KeptFile]], kept: Sequence[WrittenFile] = ()) -> Waiting:
-    return list(files), list(kept)
 
 
 def _file_of(result: TaskResult) -> KeptFile:

@@ -78,10 +78,7 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
         case lp.MapRows() | lp.Reduce() | lp.Fold():
             return f"{type(plan).__name__} {'; '.join(python_lines(plan))}{_beside(plan)}"
         case lp.Write():
-            shards = dict(plan.options).get("shards")
-            shown = f", {shards} shards" if shards else ""
-            by = f" by {plan.shard.name}" if plan.shard is not None else ""
-            return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
+            return _write(plan)
         case lp.Query():
             return f"Query {', '.join(plan.names)}"
         case lp.Check():
@@ -101,6 +98,15 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"{type(plan).__name__} {plan.number} ({plan.name})"
         case _:
             return type(plan).__name__
+
+
+def _write(plan: lp.Write) -> str:
+    options = dict(plan.options)
+    shown = f", {options['shards']} shards" if "shards" in options else ""
+    if plan.folders:
+        shown += f", partitioned by {', '.join(plan.folders)}"
+    by = f" by {plan.shard.name}" if plan.shard is not None else ""
+    return f"Write {plan.uri} ({plan.format}{shown}{by}): {', '.join(plan.names)}"
 
 
 def _beside(plan: lp.LogicalPlan) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from zql.execution import partitions, sizes
 from zql.execution.machine import allowed_memory
@@ -10,6 +10,7 @@ from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
+from zql.execution.stages import shuffle_of
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded
 from zql.logical import plan as lp
@@ -18,6 +19,8 @@ from zql.physical.split import CUT_BY
 from zql.resources import Resources
 from zql.schema import InputFile
 from zql.tree import walk
+
+_SIZED = ("max_rows_per_file", "file_size_bytes")
 
 
 def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
@@ -31,7 +34,10 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
     for stage in plan.stages:
         own = settings.for_stage(stage.resources, python=stage.source is not None)
         if total > sizes.SMALLEST_SPLIT:
-            yield from (Note("sizes", f"stage {stage.id}: {text}") for text in _parts(stage, own))
+            yield from (
+                Note("sizes", f"stage {stage.id}: {text}")
+                for text in _parts(stage, own, plan.stages)
+            )
         if stage.resources is not None:
             yield Note(
                 "resources",
@@ -74,7 +80,7 @@ def _is_scan(node: object) -> bool:
     return isinstance(node, lp.Scan)
 
 
-def _parts(stage: Stage, settings: Settings) -> Iterator[str]:
+def _parts(stage: Stage, settings: Settings, stages: Sequence[Stage]) -> Iterator[str]:
     """How a stage is cut into tasks, and its output into files."""
     source = stage.source
     scans = [n for n in walk(stage) if isinstance(n, lp.Scan)]
@@ -99,7 +105,7 @@ def _parts(stage: Stage, settings: Settings) -> Iterator[str]:
         more = "" if size else ", which grow with the rows"
         yield f"whole groups in files of {files}{more}"
     if isinstance(stage.sink, WriteFiles):
-        yield from _files(stage, stage.sink, settings)
+        yield from _files(stage, stage.sink, settings, stages)
 
 
 def _is_cut(stage: Stage) -> bool:
@@ -107,21 +113,36 @@ def _is_cut(stage: Stage) -> bool:
     return isinstance(sink, WriteFiles) and not CUT_BY.isdisjoint(dict(sink.options))
 
 
-def _files(stage: Stage, sink: WriteFiles, settings: Settings) -> Iterator[str]:
+def _files(
+    stage: Stage, sink: WriteFiles, settings: Settings, stages: Sequence[Stage]
+) -> Iterator[str]:
     options = dict(sink.options)
-    if "shards" in options:
+    if "partition_by" in options:
+        yield _dealt(options, settings)
+    elif "shards" in options:
         yield f"{options['shards']} files, as shards says"
-    elif _is_cut(stage):
-        said = [
-            f"{n} {options[n]:,}" for n in ("max_rows_per_file", "file_size_bytes") if n in options
-        ]
+    elif not options.keys().isdisjoint(_SIZED):
+        said = [f"{n} {options[n]:,}" for n in _SIZED if n in options]
         yield f"all rows are kept, then cut into files by {' and '.join(said)}"
+    elif is_sharded(stage) and shuffle_of(stage, stages) is not None:
+        size = mib(sizes.split_of_files(0, settings.split_size).size)
+        yield f"files of equal numbers of rows, one for each {size} of input"
     elif is_sharded(stage) and sink.own is None:
         if settings.file_size:
             yield f"files of less than {mib(settings.file_size)} (file_size) are put together"
         else:
             least, left = mib(sizes.LEAST_FILE), sizes.FILES_LEFT
             yield f"files of less than {least} are put together, where there are more than {left}"
+
+
+def _dealt(options: Mapping[str, object], settings: Settings) -> str:
+    """How rows go to the folders of their values, and to files there."""
+    keys = options["partition_by"]
+    names = ", ".join(keys) if isinstance(keys, tuple) else str(keys)
+    said = [f"{n} {options[n]:,}" for n in ("shards", *_SIZED) if n in options]
+    size = mib(sizes.split_of_files(0, settings.split_size).size)
+    by = " and ".join(said) or f"a file for each {size} of input"
+    return f"all rows are kept, then dealt to a folder for each value of {names}: {by}"
 
 
 def _splits(scan: lp.Scan, chosen: sizes.Chosen) -> Iterator[str]:

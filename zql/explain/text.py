@@ -72,7 +72,7 @@ def stage_kind(stage: Stage, here: bool = False) -> str:
     here = here and not has_time_limit(stage)
     workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
     if stage.source is None:
-        if stage.row_local and is_sharded(stage):
+        if stage.row_local and is_sharded(stage) and not is_partitioned(stage):
             return "DuckDB, one statement for each split of the input"
         if stage.by_partition:
             return f"one DuckDB statement for each partition of stage {stage.inputs[0]}"
@@ -154,7 +154,7 @@ def sink_line(stage: Stage) -> str:
         case Collect(names=names):
             return f"Result: {', '.join(names)}"
         case WriteFiles() as sink:
-            options = "".join(f", {name} {value}" for name, value in sink.options)
+            options = "".join(f", {name} {_option(value)}" for name, value in sink.options)
             by = f" by {sink.shard.name}" if sink.shard is not None else ""
             head = f"Write {sink.uri} ({format_shown(sink)}, mode {sink.mode}{options}{by})"
             return f"{head}: {', '.join(sink.names)}"
@@ -170,6 +170,15 @@ def dealt_by(spread: Spread) -> str:
         return f"by ranges of {spread.ticket.name}"
     keys = ", ".join(key.name for key in spread.keys)
     return f"by {spread.hash} of {keys}"
+
+
+def _option(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def is_partitioned(stage: Stage) -> bool:
+    """Whether values name the folders of the files that the stage writes."""
+    return isinstance(stage.sink, WriteFiles) and "partition_by" in dict(stage.sink.options)
 
 
 def stage_columns(stage: Stage) -> tuple[ex.Column, ...]:

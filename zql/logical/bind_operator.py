@@ -22,6 +22,7 @@ from zql.logical.bind_function_of_rows import (
     python_function,
     whole_record,
 )
+from zql.logical.bind_partition_by import by_partition
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
@@ -357,7 +358,11 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     target: WriteTarget = _checked_target(context, uri, asked, spans, op)
     inner = visible_only(scope, op.span)
     named(inner, op.span)
-    check_inputs(inner.plan, uri, target.format, op.uri.span or op.span)
+    places = {o.name.lower(): _named_in(o.value) for o in op.options}.get("partition_by", {})
+    places = {**places, "": spans.get("partition_by")}
+    target = by_partition(target, inner.names, inner.plan.columns, places)
+    folders = dict(target.options).get("partition_by", ())
+    check_inputs(inner.plan, uri, target.format, op.uri.span or op.span, folders)
     plan, shard = dealt(context, scope, inner.plan, dict(target.options))
     return lp.Write(
         plan,
@@ -372,9 +377,23 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
     )
 
 
-def check_inputs(plan: lp.LogicalPlan, uri: str, format: str, span: Span | None) -> None:
+def _named_in(value: ex.Expr) -> dict[str, Span | None]:
+    """The places of the names in a list of columns."""
+    items = value.items if isinstance(value, ex.Array | ex.Row) else (value,)
+    named = [(i.parts[0], i.span) for i in items if isinstance(i, ex.Name) and len(i.parts) == 1]
+    quoted = [(str(i.value), i.span) for i in items if isinstance(i, ex.Literal)]
+    return dict([*named, *quoted])
+
+
+def check_inputs(
+    plan: lp.LogicalPlan,
+    uri: str,
+    format: str,
+    span: Span | None,
+    folders: Sequence[str] = (),
+) -> None:
     """A pattern that is read and matches what is written would make the next run read that too."""
-    example = posixpath.normpath(example_path(uri, format))
+    example = posixpath.normpath(example_path(uri, format, folders))
     for scan in walk(plan):
         if not isinstance(scan, lp.Scan):
             continue

@@ -87,7 +87,7 @@ def add_rejects(
 ) -> None:
     """Makes the rejects of a policy an output of the statement. Raises `BindError`."""
     rejects = _output(context, policy, clause)
-    check_inputs(plan, rejects.uri, rejects.format, clause.span)
+    check_inputs(plan, rejects.uri, rejects.format, clause.span, rejects.folders)
     own = any(option.name.lower() == "mode" for option in clause.options)
     context.rejects.append((rejects, own))
 

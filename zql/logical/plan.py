@@ -9,7 +9,7 @@ columns, and `t.a` after SET need no renaming tricks. Rows keep their order unle
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -560,6 +560,12 @@ class Write(Node):
     def columns(self) -> tuple[Column, ...]:
         return tuple(c for c in self.input.columns if c != self.shard)
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of the columns whose values name folders."""
+        found = dict(self.options).get("partition_by", ())
+        return found if isinstance(found, tuple) else ()
+
 
 @node
 class Query(Node):
@@ -760,10 +766,11 @@ def open_rounds(plan: Node) -> frozenset[str]:
     return frozenset(read - {n.name for n in walk(plan) if isinstance(n, RecursiveUnion)})
 
 
-def example_path(uri: str, format: str) -> str:
-    """A path that WRITE would make of a URI: its first shard."""
-    path = re.sub(r"\{[^}]*\}", "0", uri)
-    return f"{path}part-0.{format}" if path.endswith("/") else path
+def example_path(uri: str, format: str, partition_by: Sequence[str] = ()) -> str:
+    """A path that WRITE would make of a URI: its first shard, in the folder of a first value."""
+    folder, slash, name = re.sub(r"\{[^}]*\}", "0", uri).rpartition("/")
+    below = "".join(f"{key}=0/" for key in partition_by)
+    return f"{folder}{slash}{below}{name or f'part-0.{format}'}"
 
 
 def with_input(plan: Any, input: LogicalPlan) -> LogicalPlan:

@@ -282,7 +282,7 @@ def _map_inputs(
     return map_children(plan, visit)
 
 
-CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes"})
+CUT_BY = frozenset({"shards", "max_rows_per_file", "file_size_bytes", "partition_by"})
 """Options of WRITE by which all rows are kept first, and then cut."""
 
 

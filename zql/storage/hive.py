@@ -37,7 +37,25 @@ def folder_schema(files: Sequence[InputFile], taken: Sequence[str] = ()) -> Sche
 
 
 def folder_name(key: str, value: str | None) -> str:
-    """The folder for a value, as DuckDB writes it."""
+    """The folder for a value, as DuckDB writes it: all but letters, digits and `-_.~` in percents.
+
+    A text that says what NULL says is told from it by a percent code, and so is a key from names
+    that readers pass over.
+    """
     from urllib.parse import quote
 
-    return quote(key, safe="") + "=" + (NULL if value is None else quote(value, safe=""))
+    said = NULL if value is None else quote(value, safe="")
+    if value == NULL:
+        said = f"%5F{said[1:]}"
+    name = quote(key, safe="")
+    if name.startswith((".", "_")):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return f"{name}={said}"
+
+
+def above_folders(path: str) -> str:
+    """Where the `key=value` folders of a path begin: a folder with `/` at its end, or empty."""
+    *folders, _ = path.split("/")
+    while folders and "=" in folders[-1]:
+        folders.pop()
+    return "".join(f"{folder}/" for folder in folders)

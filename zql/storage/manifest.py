@@ -13,7 +13,7 @@ from typing import Any
 
 from zql.errors import UsageError
 from zql.schema import DataType, Field, InputFile
-from zql.storage import files, scan
+from zql.storage import files, hive, scan
 from zql.storage.format import SqlEngine
 
 MANIFEST = "_zql_manifest.json"
@@ -51,8 +51,8 @@ def columns_without_rows(
     manifests: dict[str, dict[str, Any]] = {}
     found: dict[str, DataType] = {}
     for file in inputs:
-        cut = file.path.rfind("/") + 1
-        folder, name = file.path[:cut], file.path[cut:]
+        folder = hive.above_folders(file.path)
+        name = file.path[len(folder) :]
         if folder not in manifests:
             manifests[folder] = read_manifest(folder, storage_options)
         entries = manifests[folder]["targets"].values()

@@ -34,6 +34,11 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def _is_names(value: object) -> bool:
+    names = (value,) if isinstance(value, str) else value
+    return isinstance(names, list | tuple) and all(isinstance(n, str) for n in names) and any(names)
+
+
 _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "BOOLEAN": ("TRUE or FALSE", lambda v: isinstance(v, bool)),
     "TRUE": ("TRUE, as it always is", lambda v: v is True),
@@ -46,6 +51,7 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "BIGINT": ("a whole number above zero", _is_size),
     "BYTES": ("a size ('64MB')", lambda v: _is_size(v) or isinstance(v, str)),
     "SIZE": ("a whole number above zero, or -1 for all", lambda v: _is_size(v) or v == -1),
+    "NAMES": ("names of columns ([a, b])", _is_names),
     "STRUCT": ("{name: 'TYPE', ...}", lambda v: isinstance(v, Mapping)),
 }
 
@@ -95,6 +101,8 @@ def _checked(name: str, value: Any, kind: str, what: str) -> Any:
     words, fits = _CHECKS[kind]
     if not fits(value):
         raise UsageError(f'option "{name}" of {what} must be {words}, not {value!r}', code="U612")
+    if kind == "NAMES":
+        return (value,) if isinstance(value, str) else tuple(value)
     if kind == "STRUCT":
         for column, type_ in value.items():
             if not isinstance(type_, str):
