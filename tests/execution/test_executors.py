@@ -270,6 +270,25 @@ def test_killed_while_jobs_wait_it_leaves_nothing(tmp_path):
     assert leaks.found() == []
 
 
+def length(_engine, data):
+    time.sleep(0.05)
+    return len(data)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_while_a_large_job_is_on_its_way_it_leaves_nothing(tmp_path, workers):
+    """More than a pipe holds: loky's thread that sends it would wait for good."""
+    leaks, threads = Leaks(), set(threading.enumerate())
+    pool = Pool(replace(SETTINGS, workers=workers), str(tmp_path))
+    outcomes = pool.run(jobs(length, [bytes(3_000_000)] * 8))
+    assert next(outcomes).value == 3_000_000
+    outcomes.close()
+    pool.close()
+    del outcomes, pool
+    assert leaks.found() == []
+    assert set(threading.enumerate()) <= threads
+
+
 def test_nothing_is_left_of_a_closed_pool(tmp_path):
     leaks = Leaks()
     pool = Pool(replace(SETTINGS, workers=1), str(tmp_path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import sys
 import time
@@ -387,9 +388,27 @@ def _shut_down(executor: Any) -> None:
         while True:
             waiting.get_nowait()
     manager = executor._executor_manager_thread  # noqa: SLF001 - `wait` has no bound
+    queue = executor._call_queue  # noqa: SLF001
+    pipe = None if queue is None else os.dup(queue._reader.fileno())  # noqa: SLF001
     executor.shutdown(wait=False, kill_workers=True)
-    if manager is not None:
-        manager.join(_CLOSE_SECONDS)
+    ends = [manager, None if queue is None else queue._thread]  # noqa: SLF001
+    end = time.monotonic() + _CLOSE_SECONDS
+    while time.monotonic() < end and any(one is not None and one.is_alive() for one in ends):
+        if pipe is not None:
+            _empty(pipe)
+        for one in ends:
+            if one is not None:
+                one.join(_POLL_SECONDS / 5)
+    if pipe is not None:
+        os.close(pipe)
+
+
+def _empty(pipe: int) -> None:
+    """Reads what is in a pipe: who has more for it than it holds would wait for good."""
+    poll = select.poll()  # `select` knows the first 1,024 descriptors only
+    poll.register(pipe, select.POLLIN)
+    while poll.poll(0) and os.read(pipe, 1 << 16):
+        pass
 
 
 def _outcome(job: Job, value: Any) -> Outcome:
