@@ -69,6 +69,10 @@ RunResult = "RunReport"
 __all__ = ["CommandLineValue", "Compiled", "Session", "StatementResult", "default_session"]
 
 
+Script = Source | str | os.PathLike[str]
+"""A script: its text, or a path, which as a text ends in `.zql`."""
+
+
 class Session:
     """Runs scripts and queries; keeps views, parameters, imports and settings between them.
 
@@ -98,6 +102,7 @@ class Session:
             storage_options=Secret(storage_options),
         )
         self.stage_resources = _checked_resources(stage_resources or {})
+        self._most_stages = 0
         self.disabled: frozenset[str] = frozenset()
         self.declarations = Declarations()
         self._objects: dict[str, object] = {}
@@ -252,7 +257,7 @@ class Session:
 
     def statements(
         self,
-        source: Source,
+        source: Script,
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
@@ -262,7 +267,8 @@ class Session:
 
         Parsing and parameters are checked before the first one runs. Raises `ZqlError`.
         """
-        run = ScriptRun(self, source, dict(params or {}), base_dir, tables)
+        text, base_dir = _source(source, base_dir)
+        run = ScriptRun(self, text, dict(params or {}), base_dir, tables)
         yield from run.results()
 
     def run(
@@ -279,17 +285,25 @@ class Session:
         `stage_resources` those of the session do not count.
         """
         source, base_dir = _source(script)
-        before = self.stage_resources
+        before, self._most_stages = self.stage_resources, 0
         if stage_resources is not None:
             self.stage_resources = _checked_resources(stage_resources)
         try:
-            return ScriptRun(self, source, dict(params or {}), base_dir, tables).run()
+            report = ScriptRun(self, source, dict(params or {}), base_dir, tables).run()
+            unknown = [n for n in stage_resources or () if n >= self._most_stages]
+            return replace(report, warnings=(*report.warnings, *map(self._no_stage, unknown)))
         finally:
             self.stage_resources = before
 
+    def _no_stage(self, number: int) -> str:
+        return (
+            f"stage_resources: there is no stage {number}; they are counted from 0, one less than "
+            f"in EXPLAIN, and no statement has more than {self._most_stages}"
+        )
+
     def check(
         self,
-        source: Source,
+        source: Script,
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
@@ -299,9 +313,10 @@ class Session:
 
         What is no error and is rarely meant is added to `warnings`.
         """
+        text, base_dir = _source(source, base_dir)
         try:
             script = ScriptRun(
-                self, source, dict(params or {}), base_dir, None, checking=True, lenient=True
+                self, text, dict(params or {}), base_dir, None, checking=True, lenient=True
             )
         except ErrorList as errors:
             return errors.errors
@@ -314,7 +329,7 @@ class Session:
 
     def explain(
         self,
-        source: Source,
+        source: Script,
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
@@ -331,7 +346,7 @@ class Session:
 
     def explanations(
         self,
-        source: Source,
+        source: Script,
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
@@ -340,12 +355,13 @@ class Session:
         """Each query of a script at a level, as text and as data. Raises `ZqlError`."""
         wanted = checked("level", level, LEVELS)
         runs = wanted == "ANALYZE"
-        script = ScriptRun(self, source, dict(params or {}), base_dir, None, checking=not runs)
+        text, base_dir = _source(source, base_dir)
+        script = ScriptRun(self, text, dict(params or {}), base_dir, None, checking=not runs)
         return list(script.explained(wanted))
 
     def dry_run(
         self,
-        source: Source,
+        source: Script,
         params: Mapping[str, Any] | None = None,
         *,
         base_dir: str | None = None,
@@ -472,6 +488,7 @@ class Session:
         stages = fuse_steps(unfused) if fuse_steps.__name__ not in self.disabled else unfused
         if share_groups.__name__ not in self.disabled:
             stages = share_groups(stages)
+        self._most_stages = max(self._most_stages, len(stages.stages))
         stages = stages.asking(self.stage_resources)
         return Compiled(plan, optimized, rewrites, stages, unfused)
 
@@ -541,8 +558,17 @@ def _rule_names(value: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+_RESOURCES_HINT = 'stage_resources={0: zql.Resources(cpu=8, memory="32GB")}'
+
+
 def _checked_resources(given: Mapping[Any, Any]) -> Mapping[int, Resources]:
     """What stages may use. Raises `UsageError`."""
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"stage_resources takes a dict, not {type(given).__name__}",
+            code="U607",
+            hint=_RESOURCES_HINT,
+        )
     for number, resources in given.items():
         whole = isinstance(number, int) and not isinstance(number, bool) and number >= 0
         if not whole or not isinstance(resources, Resources):
@@ -550,19 +576,23 @@ def _checked_resources(given: Mapping[Any, Any]) -> Mapping[int, Resources]:
                 f"stage_resources takes stages, from 0, and their Resources, not "
                 f"{number!r}: {resources!r}",
                 code="U607",
-                hint='stage_resources={0: zql.Resources(cpu=8, memory="32GB")}',
+                hint=_RESOURCES_HINT,
             )
     return dict(given)
 
 
-def _source(script: str | os.PathLike[str]) -> tuple[Source, str | None]:
+def _source(script: Script, base_dir: str | None = None) -> tuple[Source, str | None]:
+    """The text of a script and the folder that its paths start from. Raises `UsageError`."""
+    if isinstance(script, Source):
+        return script, base_dir
     text = os.fspath(script)
     is_path = isinstance(script, os.PathLike) or (text.endswith(".zql") and "\n" not in text)
     if not is_path:
-        return Source("<script>", text), None
+        return Source("<script>", text), base_dir
     try:
         with open(text, encoding="utf-8-sig", newline="") as file:
-            return Source(text, file.read()), os.path.dirname(os.path.abspath(text))
+            folder = base_dir or os.path.dirname(os.path.abspath(text))
+            return Source(text, file.read()), folder
     except OSError as error:
         raise UsageError(f"cannot read {text}: {error.strerror}", code="U601") from None
     except UnicodeDecodeError as error:

@@ -164,3 +164,12 @@ def test_what_cannot_be(place):
         zql.Resources(memory="much")
     with pytest.raises(BindError, match="workers takes a number from 1 to 1024"):
         place.run("FROM range(1) |> SELECT @{workers = 5000} range |> WRITE 'x.jsonl'")
+
+
+def test_a_stage_that_is_not_there_is_warned_of(place):
+    one = zql.Resources(cpu=1)
+    report = place.shared(1).run("FROM range(3) |> WRITE 'x.csv'", stage_resources={0: one, 9: one})
+    (warning,) = report.warnings
+    assert "no stage 9" in warning
+    with pytest.raises(UsageError, match="takes a dict, not list"):
+        place.shared(1).run("FROM range(1)", stage_resources=[one])

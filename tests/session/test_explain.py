@@ -184,3 +184,36 @@ def test_figures_are_rounded():
     assert [size(n) for n in (0, 999, 1000, 12_345, 250_000_000, 3_000_000_000_000)] == [
         "0 B", "999 B", "1.0 KB", "12.3 KB", "250 MB", "3.0 TB",
     ]  # fmt: skip
+
+
+SINKS = (
+    "FROM range(10) |> SELECT range AS x |> SHUFFLE SEED 1",
+    "SET partitions = 4; FROM range(9) AS r (x) |> AGGREGATE median(x) AS m GROUP BY x % 3 AS k",
+    "CREATE TEMP TABLE t AS FROM range(3); FROM t |> AGGREGATE count(*) AS n",
+    "FROM range(3) |> WRITE 'o.csv'",
+    "FROM range(3) |> FINISH",
+    """CREATE TEMP FUNCTION f(x BIGINT) RETURNS BIGINT LANGUAGE python AS $$
+def f(x): return x
+$$;
+FROM range(3) AS r (x) |> EXTEND f(x) AS y |> ORDER BY y""",
+)
+
+
+@pytest.mark.parametrize("format", ["text", "json", "mermaid"])
+@pytest.mark.parametrize("text", SINKS)
+def test_every_plan_can_be_shown_in_every_format(session, folder, text, format):
+    assert session.explain(text, format=format)
+
+
+def test_a_script_is_text_or_a_path(session, folder):
+    text = "FROM 'some.jsonl' |> SELECT id"
+    (folder / "some.jsonl").write_text('{"id": 1}\n')
+    (folder / "job.zql").write_text(text)
+    told = session.explain(text)
+    assert "Read some.jsonl" in told
+    assert session.explain("job.zql") == session.explain(folder / "job.zql") == told
+    assert session.check("FROM 'some.jsonl' |> SELECT nothing")[0].code == "N201"
+    assert [r.kind for r in session.statements("SET workers = 1; FROM range(1)")] == [
+        "done",
+        "rows",
+    ]

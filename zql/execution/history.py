@@ -164,6 +164,17 @@ def written_by(
     return {}
 
 
+def _last_seen(path: Path, noted: Sequence[Mapping[str, Any]]) -> float:
+    """When a run that was killed last put something down, in its notes or beside its outputs."""
+    pid = noted[0].get("pid")
+    found = [path.stat().st_mtime]
+    for place in {str(place) for record in noted for place in record.get("places", ())}:
+        for home in Path(place).glob(f"*-{pid}-*"):
+            with suppress(OSError):
+                found += [each.stat().st_mtime for each in (home, home / "journal")]
+    return max(found)
+
+
 def _paths() -> Iterator[Path]:
     folder = _folder()
     if folder is not None and is_private(folder):
@@ -179,7 +190,7 @@ def _past_run(path: Path) -> PastRun | None:
     try:
         ended = float(last.get("ended", 0.0))
         state = str(last["state"]) if ended else "running" if has_writer(str(path)) else "killed"
-        until = ended or (time.time() if state == "running" else path.stat().st_mtime)
+        until = ended or (time.time() if state == "running" else _last_seen(path, noted))
         return PastRun(
             str(first["script"]),
             state,

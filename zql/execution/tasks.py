@@ -215,7 +215,9 @@ def _outcomes(
                 if death.overdue is None:
                     names = [f.name for f in functions_of(spec.stage)]
                     place = place_of(spec, engine, death.rows)
-                    error = death_error(death, place, names, executor.settings)
+                    asked = spec.stage.resources
+                    own = spec.settings if asked is not None and asked.budget else None
+                    error = death_error(death, place, names, own or executor.settings, own=own)
                     if not death.memory:
                         raise error
                     told = Failure("UdfError", error.code, error.message, error.hint, error.notes)
@@ -267,8 +269,17 @@ def _enough(results: Sequence[TaskResult], limit: int | None) -> bool:
     return sum(r.file.rows for r in results if r.file is not None) >= limit
 
 
-def death_error(death: Death, place: str, functions: Sequence[str], settings: Settings) -> ZqlError:
-    """The error for a job that killed its worker while it called functions."""
+def death_error(
+    death: Death,
+    place: str,
+    functions: Sequence[str],
+    settings: Settings,
+    own: Settings | None = None,
+) -> ZqlError:
+    """The error for a job that killed its worker while it called functions.
+
+    `own` are settings of its stage, when that has a budget of its own.
+    """
     if death.overdue is not None:
         return late_error(functions[0], place, death.overdue, death.notes)
     calling = f", while it called {', '.join(dict.fromkeys(functions))}" if functions else ""
@@ -277,7 +288,11 @@ def death_error(death: Death, place: str, functions: Sequence[str], settings: Se
             f"out of memory: the worker on {place} was ended at the budget of "
             f"{settings.budget() // MIB:,} MiB{calling}",
             code="R716",
-            hint="raise the budget (--memory, SET memory), run fewer workers, or lower split_size",
+            hint=(
+                "raise the budget "
+                + ("(--memory, SET memory)" if own is None else "of its stage (@{memory = ..})")
+                + ", run fewer workers, or lower split_size"
+            ),
         )
     if death.seconds is not None:
         return UdfError(

@@ -113,5 +113,7 @@ def _sink(sink: Document) -> str:
         return f"write {sink['uri']}"
     if sink["kind"] == "table":
         return f"table {sink['table']}"
+    if sink["kind"] == "exchange":
+        return f"exchange, {sink['partitions']} partitions"
     kinds = {"keep": "keep for later stages", "drop": "drop the rows", "result": "result"}
     return kinds[sink["kind"]]
