@@ -102,8 +102,7 @@ class Publisher:
         if not self._resuming:
             return None
         if self.target.mode == "append":
-            entry = self._manifest()["targets"].get(self._entry, {})
-            return len(entry.get("appended", {}).get(self.plan, [])) or None
+            return max(map(len, self._additions()), default=0) or None
         return len(self._mine()) or None
 
     def kept(self, shards: int) -> dict[int, WrittenFile]:
@@ -170,6 +169,7 @@ class Publisher:
     ) -> list[WrittenFile]:
         """Gives files their names, in order, and removes those that they replace."""
         with self._locked():
+            self._take_back()
             outputs = self._still_free(outputs)
             done = [*kept, *(_finished(path, file) for path, file in outputs)]
             self._note(outputs)
@@ -178,6 +178,7 @@ class Publisher:
             hit("files_named")
             if self.target.mode == "overwrite":
                 old = self._existing.keys() - {file.path for file in done}
+                old |= self._in_other_folders() - {file.path for file in done}
                 for path in old:
                     files.remove(path, self._storage_options)
                 self._remove_folders({os.path.dirname(path) for path in old})
@@ -186,10 +187,10 @@ class Publisher:
 
     def _remove_folders(self, folders: set[str]) -> None:
         """Removes folders of values that have no rows any more, with those above them."""
-        if self.target.remote or not self.target.partition_by:
+        if self.target.remote:
             return
         for folder in folders:
-            for _ in self.target.partition_by:
+            while "=" in os.path.basename(folder) and len(folder) >= len(self.target.root):
                 with suppress(OSError):
                     os.rmdir(folder)
                 folder = os.path.dirname(folder)  # noqa: PLW2901 - the one above
@@ -223,6 +224,46 @@ class Publisher:
             return list(outputs)
         return [(self.target.behind(path, behind), file) for path, file in outputs]
 
+    def _other_entries(self, manifest: Facts) -> list[str]:
+        """Sets of files that the same WRITE made with other columns in `partition_by`."""
+        name = self._entry.rpartition("/")[2]
+        return [
+            entry
+            for entry in manifest["targets"]
+            if self.target.is_folder and entry != self._entry and entry.rpartition("/")[2] == name
+        ]
+
+    def _in_other_folders(self) -> set[str]:
+        """The files of those sets, as far as they are what the manifest says."""
+        manifest = self._manifest()
+        listed = {
+            self.target.root + path: facts
+            for entry in self._other_entries(manifest)
+            for path, facts in manifest["targets"][entry].get("files", {}).items()
+        }
+        return {path for path, facts in listed.items() if self._size(path) == facts["bytes"]}
+
+    def _take_back(self) -> None:
+        """Removes what dead runs were about to add: it never counted, and this run adds all again.
+
+        All that this very plan had named stays where the run goes on from there.
+        """
+        if self.target.mode != "append":
+            return
+        known = self._manifest()["targets"].get(self._entry, {}).get("files", {})
+        for listed in self._begun(own=self._resuming):
+            there = [n for n, f in listed.items() if self._size(self.target.root + n) == f["bytes"]]
+            if self._resuming and len(there) == len(listed):
+                continue
+            for name in there:
+                if name not in known:
+                    files.remove(self.target.root + name, self._storage_options)
+
+    def _begun(self, *, own: bool = True) -> list[Mapping[str, Facts]]:
+        """For each dead run, of this plan or of any, the files that it was about to name."""
+        noted = [r for r in (self._noted if own else self._work.left) if "publishing" in r]
+        return [r["publishing"] for r in noted if not own or r.get("plan") == self.plan]
+
     # ---- what is there already ------------------------------------------------------------------
 
     def _is_mine(self, there: Sequence[str]) -> bool:
@@ -232,9 +273,8 @@ class Publisher:
     def _mine(self) -> dict[str, Facts]:
         """Files that this very plan has written, or was about to, by their paths."""
         found: dict[str, Facts] = {}
-        for record in self._noted:
-            if record.get("plan") == self.plan:
-                found |= {self.target.root + name: f for name, f in record["publishing"].items()}
+        for listed in self._begun():
+            found |= {self.target.root + name: facts for name, facts in listed.items()}
         entry = self._manifest()["targets"].get(self._entry, {})
         if not self.target.sharded:
             found |= written_by(self.plan, self.target.pattern, self._storage_options)
@@ -244,13 +284,20 @@ class Publisher:
 
     def _appended(self, shards: int) -> dict[int, WrittenFile]:
         """All of the shards, when this very plan has added them before."""
+        for listed in self._additions():
+            found = {self.target.root + name: facts for name, facts in listed.items()}
+            there = {p: f for p, f in found.items() if f and self._size(p) == f["bytes"]}
+            if len(there) == shards == len(found):
+                return {number: _written(path, there[path]) for number, path in enumerate(there)}
+        return {}
+
+    def _additions(self) -> list[Mapping[str, Facts]]:
+        """What this very plan has added, and what dead runs of it had named, or a part of it."""
         entry = self._manifest()["targets"].get(self._entry, {})
         names = entry.get("appended", {}).get(self.plan, [])
-        found = {self.target.root + name: entry["files"].get(name) for name in names}
-        there = {p: f for p, f in found.items() if f and self._size(p) == f["bytes"]}
-        if len(there) != shards:
-            return {}
-        return {number: _written(path, there[path]) for number, path in enumerate(there)}
+        listed = {name: entry["files"].get(name, {}) for name in names}
+        begun = [each for each in self._begun() if each.keys().isdisjoint(entry.get("files", {}))]
+        return [each for each in (listed, *begun) if each]
 
     def _note(self, outputs: Sequence[tuple[str, KeptFile]]) -> None:
         """Notes which names are about to be given: a run that is killed meanwhile goes on there."""
@@ -287,6 +334,9 @@ class Publisher:
         entry = {**self._made_of, "finished": finished, "files": self._listed(done)}
         if self.target.mode == "append":
             entry = self._added(manifest["targets"].get(self._entry, {}), entry, finished)
+        if finished and self.target.mode == "overwrite":
+            for other in self._other_entries(manifest):
+                del manifest["targets"][other]
         manifest["targets"][self._entry] = {**entry, "columns": list(columns)}
         self._store(manifest)
         if finished and self.target.sharded:

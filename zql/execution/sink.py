@@ -373,19 +373,35 @@ def _is_there(target: Target, storage_options: Mapping[str, Any]) -> bool:
     return os.path.lexists(target.pattern)
 
 
+def _is_new(folder: str, seen: set[tuple[int, int]]) -> bool:
+    """Whether a folder was not met yet: links may lead in circles."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return False
+    before = len(seen)
+    seen.add((found.st_dev, found.st_ino))
+    return len(seen) > before
+
+
 def _under(root: str, target: Target, storage_options: Mapping[str, Any]) -> list[str]:
-    """Files below a folder, as deep as the pattern goes."""
+    """Files below a folder, as deep as the pattern goes, and in folders of values below it.
+
+    Folders that are links count: what is written goes through them, too.
+    """
     if target.remote:
         found = files.filesystem(root, storage_options).find(root)
         prefix = root[: root.index("://") + 3]
         return [path if "://" in path else prefix + path.lstrip("/") for path in found]
     depth = target.pattern[len(root) :].count("/") + len(target.partition_by)
     paths = []
-    for folder, folders, names in os.walk(root or "."):
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, names in os.walk(root or ".", followlinks=True):
         below = os.path.relpath(folder, root or ".")
         level = 0 if below == "." else below.count("/") + 1
         if level >= depth:
-            folders.clear()
+            folders[:] = [name for name in folders if target.is_folder and "=" in name]
+        folders[:] = [name for name in folders if _is_new(os.path.join(folder, name), seen)]
         prefix = root if level == 0 else f"{root}{below}/"
         paths += [prefix + name for name in names]
     return paths

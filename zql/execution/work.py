@@ -76,6 +76,8 @@ class Work:
     roots: tuple[str, ...]
     resuming: bool = False
     published: bool = False
+    left: tuple[dict[str, Any], ...] = ()
+    """What dead runs to these targets have noted."""
     _folders: dict[str, OwnedFolder] = field(default_factory=dict)
     _made: list[str] = field(default_factory=list)
     _journal: Journal | None = None
@@ -97,9 +99,8 @@ class Work:
         for root in self.roots:
             self._left += left_work(root, BESIDE, self.targets)
         self._left += left_work(self.settings.temp_root(), KEPT, self.targets)
-        if not self.resuming:
-            return []
-        return [record for left in self._left for record in left.records]
+        self.left = tuple(record for left in self._left for record in left.records)
+        return list(self.left) if self.resuming else []
 
     def beside(self, root: str) -> str:
         """The folder for outputs that will stand in a folder, or below it."""

@@ -447,6 +447,23 @@ def _check_targets(context: Context) -> None:
             )
         if place:
             seen.add(place)
+    folders = [w.uri for w in context.outputs if isinstance(w, lp.Write) and _in_folders(w)]
+    for output in context.outputs:
+        if not isinstance(output, lp.Write):
+            continue
+        for folder in folders:
+            below = output.uri.removeprefix(folder)
+            if below != output.uri and "=" in below.partition("/")[0]:
+                raise BindError(
+                    f"this output goes into a folder that partition_by of another makes: {folder}",
+                    code="P411",
+                    span=output.span,
+                    hint="give each a folder of its own",
+                )
+
+
+def _in_folders(write: lp.Write) -> bool:
+    return bool(dict(write.options).get("partition_by")) and write.uri.endswith("/")
 
 
 def _distinct_errors(errors: list[ZqlError]) -> list[ZqlError]:
