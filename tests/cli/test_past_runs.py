@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from zql.execution.journal import records
 
 ROOT = Path(__file__).parents[2]
 DYING = """
@@ -94,6 +95,23 @@ def test_clean_removes_what_the_dead_have_left(zql, tmp_path):
     assert not (tmp_path / "out").exists()
     assert list((tmp_path / ".tmp").iterdir()) == []
     assert zql("clean").stderr == "nothing is left\n"
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are elsewhere")
+def test_clean_removes_semaphores_of_killed_runs(zql, tmp_path):
+    killed(tmp_path)
+    (notes,) = (tmp_path / ".state").rglob("*.run")
+    pid = next(records(str(notes)))["pid"]
+    dead, alive = (f"/dev/shm/sem.loky-{p}-zqltest" for p in (pid, os.getpid()))
+    for path in (dead, alive):
+        with open(path, "w"):
+            pass
+    try:
+        assert f"{dead}: a semaphore of a dead run" in zql("clean").stdout
+        assert not os.path.exists(dead)
+        assert os.path.exists(alive)
+    finally:
+        os.unlink(alive)
 
 
 def test_a_run_goes_on_behind_another_that_was_killed(zql, tmp_path):

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from check_out import in_session
 
-from leaks import semaphores
+from leaks import children, semaphores
 
 ROOT = Path(__file__).parents[2]
 UDF = """
@@ -72,3 +73,60 @@ def test_a_signal_ends_all_of_a_run(name, clean):
         assert clean.wait(clean.go(script)) == 0, clean.errors()
         assert not list(clean.out.glob(".*"))
     assert list(clean.temp.glob(f"zql-{run.pid}-*")) == []
+
+
+def started(folder, *command):
+    """A run in a session of its own, and the server of its workers once that is there."""
+    run = subprocess.Popen(
+        [sys.executable, "-m", "zql", "run", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "ZQL_FAILPOINT": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    server: list[int] = []
+
+    def found():
+        server[:] = [pid for pid, told in children(run.pid).items() if "forkserver" in told]
+        return server or run.poll() is not None
+
+    wait_for(found, 30, "no server of workers is started")
+    assert server
+    return run, server[0]
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "udf.py").write_text("def f(a: int) -> int:\n    return a + 1\n")
+    (tmp_path / "job.zql").write_text(
+        "IMPORT PYTHON 'udf.py' AS q; FROM range(100) AS r (a) |> SELECT q.f(a) AS b"
+        " |> WRITE 'out/{shard}.csv' OPTIONS (mode = 'overwrite')"
+    )
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no server")
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3, 0.4])
+def test_ctrl_c_while_workers_start_shows_no_traceback(job, delay):
+    """A terminal sends it to all processes."""
+    run, _ = started(job, "job.zql", "--workers", "2")
+    time.sleep(delay)
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=20)
+    assert run.returncode in (130, 0)
+    assert "Traceback" not in told
+    wait_for(lambda: not in_session(run.pid), 10, f"processes are left: {in_session(run.pid)}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no server")
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3])
+def test_a_server_that_is_killed_is_started_again(job, delay):
+    run, server = started(job, "job.zql", "--workers", "2")
+    time.sleep(delay)
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGKILL)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 0, told
+    assert "Traceback" not in told

@@ -61,7 +61,8 @@ def clean(temp_dir: str | None, caches: Sequence[str], days: float, *, dry_run: 
     temp = RunSettings(temp_dir=temp_dir).temp_root()
     known = [*known_caches(), *(cache for run in runs for cache in run.caches)]
     number = total = 0
-    for each in left_overs([temp, *places], [*caches, *known], days):
+    dead = [run.pid for run in runs if run.state == "killed"]
+    for each in left_overs([temp, *places], [*caches, *known], days, dead):
         if not dry_run:
             each.remove()
         number, total = number + 1, total + each.bytes

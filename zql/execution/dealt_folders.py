@@ -179,7 +179,7 @@ def folders_of(names: Sequence[str], values: Sequence[object]) -> str:
                 f'partition_by: the value {shown} of "{name}" makes the name of a folder of'
                 f" {len(folder)} bytes, and {_LONGEST} is the most",
                 code="R756",
-                hint=f"a shorter value: |> SET {name} = left({name}, 60), or stable_hash({name})",
+                hint=f"a shorter value: |> SET {name} = left({name}, 20), or stable_hash({name})",
             )
         found += f"{folder}/"
     return found

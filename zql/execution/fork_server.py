@@ -19,7 +19,14 @@ import os
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import forkserver, popen_forkserver, reduction, spawn, util
+from multiprocessing import (
+    forkserver,
+    popen_forkserver,
+    reduction,
+    resource_tracker,
+    spawn,
+    util,
+)
 from typing import Any
 
 from zql.execution.engine import make_folder, remove_folder
@@ -60,9 +67,14 @@ class ForkServer:
         if len(self._folder.encode()) >= _LONGEST_FOLDER:
             self._folder = self._short = make_folder("/tmp")  # noqa: S108 - nobody else can enter
         config["tempdir"] = self._folder
+        # Ctrl-C goes to all processes of a terminal, and this one would show where it was hit. The
+        # tracker comes first: whoever starts it hears Ctrl-C again afterwards.
+        resource_tracker.ensure_running()
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._server.ensure_running()
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
             config["tempdir"] = before
         return int(self._server._forkserver_pid)
 

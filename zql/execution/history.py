@@ -128,6 +128,7 @@ class PastRun:
     reason: str = ""
     places: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
+    pid: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain values, for JSON."""
@@ -202,6 +203,7 @@ def _past_run(path: Path) -> PastRun | None:
             str(last.get("reason", "")),
             tuple(dict.fromkeys(str(p) for record in noted for p in record.get("places", ()))),
             tuple(dict.fromkeys(str(p) for record in noted for p in record.get("caches", ()))),
+            int(first.get("pid", 0)),
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None

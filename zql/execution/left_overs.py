@@ -18,6 +18,8 @@ from zql.storage.files import discard
 
 _UNPUBLISHED = re.compile(r"\.zql-[0-9a-f]{16}\.tmp")
 _HOUR = 3600.0
+_SHARED = "/dev/shm"  # noqa: S108 - nothing is made there
+_SEMAPHORE = re.compile(r"sem\.(?:loky|mp)-(\d+)-\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,14 @@ class LeftOver:
     remove: Callable[[], None] = field(repr=False, compare=False)
 
 
-def left_overs(places: Sequence[str], caches: Sequence[str], days: float) -> Iterator[LeftOver]:
-    """Left-overs in folders in which runs may have had work, and in caches what was not used for
-    so many days. What belongs to a run that lives is none.
+def left_overs(
+    places: Sequence[str], caches: Sequence[str], days: float, pids: Sequence[int] = ()
+) -> Iterator[LeftOver]:
+    """Left-overs in folders in which runs may have had work, in caches what was not used for so
+    many days, and what was shared by processes with these ids. What belongs to a run that lives is
+    none.
     """
+    yield from _semaphores(frozenset(pids))
     for place in dict.fromkeys(places):
         for prefix in (BESIDE, KEPT):
             for path in found(place, prefix):
@@ -50,6 +56,17 @@ def left_overs(places: Sequence[str], caches: Sequence[str], days: float) -> Ite
         for path, size in CacheFolder(cache).old(days):
             what = f"a result that was not used for {days:g} days"
             yield LeftOver(path, size, what, partial(remove_folder, path))
+
+
+def _semaphores(pids: frozenset[int]) -> Iterator[LeftOver]:
+    """Those of runs that were killed with all their processes: nobody was left to remove them."""
+    with suppress(OSError):
+        for name in sorted(os.listdir(_SHARED)):
+            named = _SEMAPHORE.fullmatch(name)
+            path = os.path.join(_SHARED, name)
+            if named and int(named[1]) in pids and not os.path.exists(f"/proc/{named[1]}"):
+                size = os.lstat(path).st_size
+                yield LeftOver(path, size, "a semaphore of a dead run", partial(discard, path))
 
 
 def _unpublished(place: str) -> Iterator[LeftOver]:

@@ -40,6 +40,8 @@ _CLOSE_SECONDS = 10.0
 """How long workers may take to close what they have."""
 _START_SECONDS = 120.0
 """How long it may take until one of them is ready for jobs."""
+_SERVER_GONE = (EOFError, ConnectionError)
+"""What is raised when the server of the workers ends while it is asked for one."""
 _LOADED = (
     "pyarrow.compute",
     "pyarrow.parquet",
@@ -140,6 +142,20 @@ class Pool:
         return time.monotonic() - self._started > _START_SECONDS
 
     def _start(self) -> Any:
+        """An executor, tried again when the server of its workers is killed meanwhile."""
+        for _ in range(_MOST_STARTS - 1):
+            with suppress(*_SERVER_GONE):
+                return self._start_once()
+        try:
+            return self._start_once()
+        except _SERVER_GONE as error:
+            raise RunError(
+                f"worker processes cannot be started: the process that starts them ended ({error})",
+                code="R717",
+                hint="was it killed? is there enough memory?",
+            ) from None
+
+    def _start_once(self) -> Any:
         parent: int = os.getpid()
         context: Any = None
         if sys.platform.startswith("linux"):
@@ -231,7 +247,7 @@ class _Run:
                 future = executor.submit(worker.work, job, self._levels)
             except Exception as error:  # it died meanwhile: those in flight will tell
                 queue.appendleft(job)
-                if not _is_death(error):
+                if not _is_death(error) and not isinstance(error, _SERVER_GONE):
                     raise
                 if not self._in_flight:
                     self._restart(str(error))

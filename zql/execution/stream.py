@@ -124,7 +124,8 @@ class RowStream:
     def _still_there(self) -> None:
         if not self._end.alive:
             raise RunError(
-                "the rest of these rows is gone: they, or their session, have been closed",
+                "the rest of these rows is gone: they or their session were closed, or a setting "
+                "of the session was changed",
                 code="R739",
                 hint="read them to their end first",
             )

@@ -22,7 +22,7 @@ from zql.logical.bind_function_of_rows import (
     python_function,
     whole_record,
 )
-from zql.logical.bind_partition_by import by_partition
+from zql.logical.bind_partition_by import by_partition, check_names, items_of
 from zql.logical.bind_shards import dealt, shards_option
 from zql.logical.bind_source import named, option_place, unique, visible_only
 from zql.logical.catalog import WriteTarget
@@ -350,6 +350,8 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
                 span=option.span,
                 hint="leave one of them away",
             )
+        if option.name.lower() == "partition_by":
+            check_names(option.value)
         options[option.name.lower()] = constant_value(context, option.value)
     spans = {o.name.lower(): o.span for o in op.options}
     asked = shards_option(scope, uri, options, spans)
@@ -379,7 +381,7 @@ def write(context: Context, scope: Scope, op: ast.Write) -> lp.Write:
 
 def _named_in(value: ex.Expr) -> dict[str, Span | None]:
     """The places of the names in a list of columns."""
-    items = value.items if isinstance(value, ex.Array | ex.Row) else (value,)
+    items = items_of(value)
     named = [(i.parts[0], i.span) for i in items if isinstance(i, ex.Name) and len(i.parts) == 1]
     quoted = [(str(i.value), i.span) for i in items if isinstance(i, ex.Literal)]
     return dict([*named, *quoted])

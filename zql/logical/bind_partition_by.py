@@ -51,6 +51,23 @@ def by_partition(
     return replace(target, options=told)
 
 
+def items_of(value: ex.Expr) -> Sequence[ex.Expr]:
+    """What a list holds; a single value is its own."""
+    return value.items if isinstance(value, ex.Array | ex.Row) else (value,)
+
+
+def check_names(value: ex.Expr) -> None:
+    """Raises `BindError` for what is computed: folders are named by columns."""
+    for item in items_of(value):
+        if isinstance(item, ex.Call) or (isinstance(item, ex.Name) and len(item.parts) > 1):
+            raise BindError(
+                "partition_by takes names of columns",
+                code="P451",
+                span=item.span,
+                hint="make a column of it first: |> EXTEND .. AS key |> WRITE ..",
+            )
+
+
 def _own_name(
     name: str, names: Sequence[str], columns: Sequence[ex.Column], place: Span | None
 ) -> str:

@@ -222,7 +222,9 @@ def _encoded(
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    arrays = [a.cast(f.type) for a, f in zip(batch.columns, schema, strict=True)]
+    # `cast` loads pyarrow.compute, which takes a while.
+    pairs = zip(batch.columns, schema, strict=True)
+    arrays = [a if a.type == f.type else a.cast(f.type) for a, f in pairs]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
