@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from zql import failpoints
 from zql.errors import BindError, StorageError
 
 VALUES = "FROM VALUES (1, 'x', 'p'), (2, 'y', 'q'), (3, 'x', NULL) AS t (i, k, z)"
@@ -109,3 +110,20 @@ def test_an_output_in_the_folders_of_another_is_refused(place):
         )
     assert error.value.code == "P411"
     assert not (place.folder / "n").exists()
+
+
+@pytest.mark.parametrize("mode", ["error", "append"])
+def test_names_that_cannot_all_be_given_are_taken_back(place, monkeypatch, mode):
+    text = "FROM range(9) |> WRITE 'out/' OPTIONS (format = 'jsonl', shards = 3, mode = '{}')"
+    if mode == "append":
+        place.run(text.format(mode))
+    before = place.bytes("out/*")
+    failpoints.arm("before_rename:2:raise")
+    try:
+        with pytest.raises(StorageError):
+            place.run(text.format(mode))
+    finally:
+        failpoints.arm("")
+    assert place.bytes("out/*") == before
+    place.run(text.format(mode))
+    assert len(list((place.folder / "out").glob("*.jsonl"))) == (6 if before else 3)

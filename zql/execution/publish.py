@@ -173,8 +173,10 @@ class Publisher:
             outputs = self._still_free(outputs)
             done = [*kept, *(_finished(path, file) for path, file in outputs)]
             self._note(outputs)
-            self._write_manifest(list(kept), columns, finished=False)
-            files.publish_all([(file.path, path) for path, file in outputs], self._storage_options)
+            with self._all_or_none(outputs):
+                self._write_manifest(list(kept), columns, finished=False)
+                pairs = [(file.path, path) for path, file in outputs]
+                files.publish_all(pairs, self._storage_options)
             hit("files_named")
             if self.target.mode == "overwrite":
                 old = self._existing.keys() - {file.path for file in done}
@@ -184,6 +186,30 @@ class Publisher:
                 self._remove_folders({os.path.dirname(path) for path in old})
             self._write_manifest(done, columns, finished=True)
         return done
+
+    @contextmanager
+    def _all_or_none(self, outputs: Sequence[tuple[str, KeptFile]]) -> Iterator[None]:
+        """Takes names back when one cannot be given, where nothing was replaced by the others.
+
+        A run that may be resumed goes on with those that it has.
+        """
+        new = self.target.mode in ("error", "append") and not self._resuming
+        before = self._manifest() if new and self.target.sharded else None
+        success = self.target.root + SUCCESS
+        whole = before is not None and self._size(success) >= 0
+        try:
+            yield
+        except Exception:
+            for path, file in outputs if new else ():
+                named = not os.path.exists(file.path) and self._size(path) == file.bytes
+                with suppress(OSError, StorageError):
+                    if named:
+                        files.remove(path, self._storage_options)
+            if before is not None:
+                self._store(before)
+            if whole:
+                files.write_whole(success, b"", self._storage_options)
+            raise
 
     def _remove_folders(self, folders: set[str]) -> None:
         """Removes folders of values that have no rows any more, with those above them."""
