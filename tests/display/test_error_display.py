@@ -133,6 +133,7 @@ def test_many_files_are_summarised():
     assert lines[0] == "wrote 500 files in o/: 500 rows, 500 bytes in 2.00 s"
     assert [line.split()[0] for line in lines[1:6]] == [f"o/{i:03}.csv" for i in range(5)]
     assert lines[6] == "  … 492 more files"
+    assert len(written_lines(files(*((f"o/{i}.csv", 1, 1) for i in range(9))))) == 1 + 9
     assert [line.split()[0] for line in lines[7:]] == [f"o/{i}.csv" for i in (497, 498, 499)]
 
 

@@ -50,7 +50,7 @@ def written_lines(files: Sequence[Written], elapsed: float | None = None) -> lis
     if len(files) == 1:
         return [f"wrote {safe_text(files[0].path)}: {amount}"]
     lines = [f"wrote {len(files):,} files in {safe_text(common_folder(files))}: {amount}"]
-    if len(files) <= LISTED_FILES:
+    if len(files) <= LISTED_FILES + 1:  # a line that stands for one says less than the one
         return lines + _aligned(files)
     half = LISTED_FILES // 2
     shown = _aligned([*files[: half + 1], *files[1 - half :]])
