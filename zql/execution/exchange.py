@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from zql.execution.behind import Behind
 from zql.execution.kept import unkept
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
@@ -166,11 +167,15 @@ def deal(
     threads = Threads()
     waiting: deque[Future[Pieces]] = deque()
     try:
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        with (
+            pa.OSFile(path, "wb") as file,
+            pa.ipc.new_file(file, schema) as writer,
+            Behind(1) as behind,
+        ):
 
-            def write() -> None:
+            def write(pieces: Future[Pieces]) -> None:
                 nonlocal written
-                rows, cuts = waiting.popleft().result()
+                rows, cuts = pieces.result()
                 for number, before in enumerate(partitions):
                     if cuts[number + 1] == cuts[number]:
                         continue
@@ -186,9 +191,9 @@ def deal(
             for gathered in gathered_by(batches, PIECE_BYTES * spread.parts):
                 waiting.append(threads.submit(_dealt, gathered, spread))
                 if threads.waiting(len(waiting)):
-                    write()
+                    behind.do(write, waiting.popleft())
             while waiting:
-                write()
+                behind.do(write, waiting.popleft())
     except OSError as error:  # not DuckDB's: its stream raises none
         raise unkept(path, error) from None
     finally:
