@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from zql.execution.behind import Behind
 from zql.execution.kept import unkept
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
@@ -167,15 +166,11 @@ def deal(
     threads = Threads()
     waiting: deque[Future[Pieces]] = deque()
     try:
-        with (
-            pa.OSFile(path, "wb") as file,
-            pa.ipc.new_file(file, schema) as writer,
-            Behind(1) as behind,
-        ):
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
 
-            def write(pieces: Future[Pieces]) -> None:
+            def write() -> None:
                 nonlocal written
-                rows, cuts = pieces.result()
+                rows, cuts = waiting.popleft().result()
                 for number, before in enumerate(partitions):
                     if cuts[number + 1] == cuts[number]:
                         continue
@@ -191,9 +186,9 @@ def deal(
             for gathered in gathered_by(batches, PIECE_BYTES * spread.parts):
                 waiting.append(threads.submit(_dealt, gathered, spread))
                 if threads.waiting(len(waiting)):
-                    behind.do(write, waiting.popleft())
+                    write()
             while waiting:
-                behind.do(write, waiting.popleft())
+                write()
     except OSError as error:  # not DuckDB's: its stream raises none
         raise unkept(path, error) from None
     finally:

@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zql.errors import StorageError
-from zql.execution.behind import Behind
 from zql.failpoints import hit
 from zql.tree import node
 
@@ -120,24 +119,18 @@ def write_all(
     """
     files: list[KeptFile] = []
     writer: KeptWriter | None = None
-    written = begun = 0
-    with Behind() as behind:
-        for batch in rechunked(batches, batch_rows):
-            if writer is None:
-                writer, written = KeptWriter(_path(folder, begun), batch.schema), 0
-                begun += 1
-            behind.do(writer.write, batch)
-            written += batch.nbytes
-            if written >= file_bytes:
-                behind.do(_close, writer, files)
-                writer = None
-        if writer is not None:
-            behind.do(_close, writer, files)
+    written = 0
+    for batch in rechunked(batches, batch_rows):
+        if writer is None:
+            writer, written = KeptWriter(_path(folder, len(files)), batch.schema), 0
+        writer.write(batch)
+        written += batch.nbytes
+        if written >= file_bytes:
+            files.append(writer.close())
+            writer = None
+    if writer is not None:
+        files.append(writer.close())
     return files
-
-
-def _close(writer: KeptWriter, files: list[KeptFile]) -> None:
-    files.append(writer.close())
 
 
 def write_groups(
@@ -156,21 +149,19 @@ def write_groups(
     """
     files: list[KeptFile] = []
     writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
-    written = before = begun = 0
-    with Behind() as behind:
-        for batch in rechunked(batches, batch_rows):
-            for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
-                if writer is not None and begins:
-                    behind.do(_close, writer, files)
-                    writer = None
-                    before += written
-                if writer is None:
-                    writer, written = KeptWriter(_path(folder, begun), schema), 0
-                    begun += 1
-                behind.do(writer.write, piece)
-                written += piece.nbytes
-        if writer is not None:
-            behind.do(_close, writer, files)
+    written, before = 0, 0
+    for batch in rechunked(batches, batch_rows):
+        for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
+            if writer is not None and begins:
+                files.append(writer.close())
+                writer = None
+                before += written
+            if writer is None:
+                writer, written = KeptWriter(_path(folder, len(files)), schema), 0
+            writer.write(piece)
+            written += piece.nbytes
+    if writer is not None:
+        files.append(writer.close())
     return files
 
 
