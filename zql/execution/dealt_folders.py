@@ -6,14 +6,13 @@ their order. One piece of the input is held at a time, and of a partition what o
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
-from zql.execution.exchange import gathered_by
+from zql.execution.exchange import between, gathered_by
 from zql.execution.kept import on_disk
 from zql.failpoints import hit
 from zql.storage import hive
@@ -81,7 +80,7 @@ class Dealt:
 
         reader = pa.ipc.open_file(pa.memory_map(self.path))
         batches = (reader.get_batch(number) for number in partition.batches)
-        return pa.Table.from_batches(list(_between(batches, start, stop)), reader.schema)
+        return pa.Table.from_batches(list(between(batches, start, stop)), reader.schema)
 
 
 def deal(
@@ -104,13 +103,12 @@ def deal(
     written = 0
     threads = Threads()
     share = budget // _SHARE
-    waiting: deque[Future[Pieces]] = deque()
+    gathered = gathered_by(batches, min(_PIECE_BYTES, share // threads.count))
     try:
         with on_disk(path), pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
 
-            def write() -> None:
+            def write(rows: pa.RecordBatch, keys: list[Key], cuts: list[int]) -> None:
                 nonlocal written
-                rows, keys, cuts = waiting.popleft().result()
                 _note(found, folders, keys, columns, most)
                 for number, key in enumerate(keys):
                     piece = rows.slice(cuts[number], cuts[number + 1] - cuts[number])
@@ -118,12 +116,9 @@ def deal(
                     found[key].add(written, piece.num_rows)
                     written += 1
 
-            for gathered in gathered_by(batches, min(_PIECE_BYTES, share // threads.count)):
-                waiting.append(threads.submit(_dealt, gathered, columns.keys))
-                if threads.waiting(len(waiting)):
-                    write()
-            while waiting:
-                write()
+            for pieces in threads.in_order(partial(_dealt, keys=columns.keys), gathered):
+                write(*pieces)
+                del pieces  # they are not held while the next are waited for
     finally:
         threads.close()
     hit("rows_dealt")
@@ -214,13 +209,3 @@ def _dealt(batches: list[pa.RecordBatch], keys: Sequence[str]) -> Pieces:
     columns = [text.take(pa.array(firsts)).to_pylist() for text in texts]
     cuts = [*starts.tolist(), rows.num_rows]
     return rows.take(pa.array(order)), list(zip(*columns, strict=True)), cuts
-
-
-def _between(batches: Iterable[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    begin = 0
-    for batch in batches:
-        end = begin + batch.num_rows
-        if end > start and begin < stop:
-            first = max(start - begin, 0)
-            yield batch.slice(first, min(end, stop) - begin - first)
-        begin = end

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from zql.execution.kept import unkept
+from zql.execution.kept import on_disk
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
 from zql.tree import node
@@ -22,6 +21,8 @@ from zql.tree import node
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+Rows = TypeVar("Rows", "pa.RecordBatch", "pa.Table")
 
 BATCH_ROWS = 2048
 """Rows as they come in: small batches are gathered in memory that is there already."""
@@ -93,7 +94,8 @@ class Exchange:
         for number, partition in enumerate(self.partitions):
             end = begin + partition.rows
             if begin < stop and end > start:
-                yield from _between(self._ordered(number), start - begin, stop - begin)
+                for table in between(self._ordered(number), start - begin, stop - begin):
+                    yield from table.to_batches()
             begin = end
 
     def dealt(self, numbers: range, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
@@ -164,13 +166,13 @@ def deal(
     partitions = [Partition() for _ in range(spread.parts)]
     written = 0
     threads = Threads()
-    waiting: deque[Future[Pieces]] = deque()
+    gathered = gathered_by(batches, PIECE_BYTES * spread.parts)
     try:
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        # The only `OSError` is that of this file: DuckDB's stream raises none.
+        with on_disk(path), pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
 
-            def write() -> None:
+            def write(rows: pa.RecordBatch, cuts: list[int]) -> None:
                 nonlocal written
-                rows, cuts = waiting.popleft().result()
                 for number, before in enumerate(partitions):
                     if cuts[number + 1] == cuts[number]:
                         continue
@@ -183,14 +185,9 @@ def deal(
                     )
                     written += 1
 
-            for gathered in gathered_by(batches, PIECE_BYTES * spread.parts):
-                waiting.append(threads.submit(_dealt, gathered, spread))
-                if threads.waiting(len(waiting)):
-                    write()
-            while waiting:
-                write()
-    except OSError as error:  # not DuckDB's: its stream raises none
-        raise unkept(path, error) from None
+            for pieces in threads.in_order(partial(_dealt, spread=spread), gathered):
+                write(*pieces)
+                del pieces  # they are not held while the next are waited for
     finally:
         threads.close()
     return Exchange(path, spread, tuple(partitions), held_bytes(budget))
@@ -250,14 +247,14 @@ def _part_of(
     return rows.filter(pa.array(np.minimum(within.astype(np.int64), parts - 1) == part))
 
 
-def _between(tables: Iterable[pa.Table], start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """The rows of tables, one behind the other, with numbers from `start` to `stop`."""
+def between(pieces: Iterable[Rows], start: int, stop: int) -> Iterator[Rows]:
+    """The rows of pieces, one behind the other, with numbers from `start` to `stop`."""
     begin = 0
-    for table in tables:
-        first = max(start - begin, 0)
-        yield from table.slice(
-            first, max(min(stop - begin, table.num_rows) - first, 0)
-        ).to_batches()
-        begin += table.num_rows
+    for piece in pieces:
+        end = begin + piece.num_rows
+        if end > start and begin < stop:
+            first = max(start - begin, 0)
+            yield piece.slice(first, min(end, stop) - begin - first)
+        begin = end
         if begin >= stop:
             return

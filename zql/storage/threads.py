@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _limit: list[int] = []
@@ -56,6 +58,16 @@ class Threads:
     def waiting(self, futures: int) -> bool:
         """Whether so many results are more than should be held."""
         return futures > (0 if self.count == 1 else self.count)
+
+    def in_order(self, function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        """The results for all items, in their order; some are made ahead in the background."""
+        ahead: deque[Future[T]] = deque()
+        for item in items:
+            ahead.append(self.submit(function, item))
+            if self.waiting(len(ahead)):
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
     def close(self) -> None:
         """Ends the threads; what has not begun is dropped."""
