@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from zql.execution.gathering import joined
 from zql.execution.kept import KeptFile
 from zql.execution.native import exchanged
-from zql.execution.sizes import cuts, files_of_share, runs
+from zql.execution.sizes import cuts, files_of_share
 from zql.execution.stages import columns_of, kept_stage, reading
 from zql.execution.write_files import OutputFiles, Waiting, waiting
 from zql.logical.plan import StageResult
@@ -56,11 +55,7 @@ def pieces(outputs: OutputFiles, stage: Stage) -> Waiting:
         files: list[KeptFile] = []
         for each in pieces:
             mine = list(islice(parts, len(each) - 1))
-            sizes = [part.bytes for part in mine]
-            most = outputs.target.file_size or sum(sizes)
-            # Files of a writer of the user's own cannot be joined.
-            groups = runs(sizes, 0 if outputs.sink.own else most, most)
-            files += joined(mine, groups, native.columns, output)
+            files += outputs.put_together(mine, native.columns, output)
     written = sum(file.bytes for file in files)
     outputs.run.report(stage, len(files), total, began, native, written)
     return outputs.named(files)

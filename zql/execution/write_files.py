@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zql.errors import InternalError
 from zql.execution.fingerprint import made_of
-from zql.execution.gathering import Sources, can_gather, gathered
+from zql.execution.gathering import Sources, can_gather, gathered, joined
 from zql.execution.kept import KeptFile
 from zql.execution.publish import Publisher
 from zql.execution.run import Run
 from zql.execution.sink import Target, target_of
+from zql.execution.sizes import runs
 from zql.execution.sources import Input
 from zql.execution.stages import input_bytes, shuffled_bytes
 from zql.execution.writing import FileOutput
@@ -120,6 +121,16 @@ class OutputFiles:
         for path, _ in new:
             self.publisher.folder_for(path)
         return waiting(new, list(stay.values()))
+
+    def put_together(
+        self, pieces: Sequence[KeptFile], columns: Sequence[Column], form: FileOutput
+    ) -> list[KeptFile]:
+        """The pieces of a file to be as one, or as several where they are more than fits."""
+        sizes = [piece.bytes for piece in pieces]
+        most = self.target.file_size or sum(sizes)
+        # Files of a writer of the user's own cannot be joined.
+        groups = runs(sizes, 0 if self.sink.own else most, most)
+        return joined(pieces, groups, columns, form)
 
     def tell_sources(self, paths: Sequence[str], inputs: Sequence[Input]) -> None:
         for path, part in zip(paths, inputs, strict=True):

@@ -15,9 +15,8 @@ from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
 
 from zql.execution.dealt_folders import Dealt, DealtPartition, PartitionColumns, folders_of
-from zql.execution.gathering import joined
 from zql.execution.kept import KeptFile
-from zql.execution.sizes import cuts, files_of_share, runs
+from zql.execution.sizes import cuts, files_of_share
 from zql.execution.stages import columns_of, kept_stage, reading
 from zql.execution.write_files import OutputFiles, Waiting, waiting
 from zql.expr import expression as ex
@@ -150,10 +149,7 @@ def _written(
     numbers: Counter[str] = Counter()
     for file, form in zip(planned, forms, strict=True):
         mine = [next(parts) for _ in pairwise(file.bounds)]
-        most = outputs.target.file_size or sum(part.bytes for part in mine)
-        # Files of a writer of the user's own cannot be joined.
-        groups = runs([part.bytes for part in mine], 0 if outputs.sink.own else most, most)
-        for one in joined(mine, groups, columns, form):
+        for one in outputs.put_together(mine, columns, form):
             asked = file.partition is not None and file.partition.shard is not None
             number = file.number if asked else numbers[file.folders]
             numbers[file.folders] += 1
