@@ -223,3 +223,32 @@ def test_what_sees_a_whole_task_is_not_halved(limited):
     with pytest.raises(UdfError, match="raised MemoryError") as caught:
         limited.run(f"{text} |> WRITE 'out.jsonl'")
     assert not any("halved" in note for note in caught.value.notes)
+
+
+# ---- whose memory it is ------------------------------------------------------------------------
+
+HELD = r"""
+import sys, time
+from zql.session import Session
+
+mine = bytearray(b"1") * (900 << 20)
+with Session(workers=2, memory_limit="600MB", temp_dir=sys.argv[1]) as session:
+    report = session.run('''
+        CREATE TEMP FUNCTION slow(i INT64) RETURNS INT64 LANGUAGE python AS $$
+        import time
+        def slow(i):
+            time.sleep(0.3)
+            return i
+        $$;
+        FROM range(4) AS r (i) |> SELECT slow(i) AS i |> WRITE 'held.jsonl';
+    ''')
+print(report.counters["records_written"], report.counters.get("retries", 0))
+"""
+
+
+def test_what_the_process_held_before_is_not_of_the_run(tmp_path):
+    command = (sys.executable, "-c", HELD, str(tmp_path))
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["4", "0"]

@@ -194,6 +194,7 @@ class _Run:
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._tries: Counter[int] = Counter()
         self._over_budget: set[int] = set()
+        self._not_ours = max(0, private_memory(os.getpid()) - pool.settings.beside_memory())
         self._overdue: dict[int, Overdue] = {}
         self._late: set[int] = set()
         self._watch = Watch(pool.folder)
@@ -360,7 +361,9 @@ class _Run:
         said = self._pool.settings.budget()
         budget = max((job.budget or said for job in self._in_flight.values()), default=said)
         used = {pid: private_memory(pid) for pid in pids(self._pool.executor())}
-        if not used or sum(used.values()) + private_memory(os.getpid()) <= budget:
+        # What this process had before, beyond its share, is its user's: no worker can help it.
+        ours = max(0, private_memory(os.getpid()) - self._not_ours)
+        if not used or sum(used.values()) + ours <= budget:
             return
         pid = max(used, key=lambda one: used[one])
         at = worker.noted(self._pool.folder).get(pid)
