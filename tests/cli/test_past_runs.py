@@ -12,9 +12,10 @@ from zql.execution.journal import records
 
 ROOT = Path(__file__).parents[2]
 DYING = """
-import os, signal
+import os, signal, time
 def f(a: int) -> int:
     if os.path.exists("die") and a == 3:
+        time.sleep(0.5)  # the run notes meanwhile what the first task has given
         with open(f"/proc/{os.getppid()}/stat") as file:  # the server's, which the run has started
             run = int(file.read().rpartition(")")[2].split()[1])
         os.kill(run, signal.SIGKILL)

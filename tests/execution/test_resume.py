@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from zql.errors import UdfError
-from zql.execution.engine import remove_stale_folders
+from zql.execution.temporary_folders import remove_stale_folders
 from zql.session import Session
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from zql.errors import Interrupted, UdfError
-from zql.execution.engine import remove_stale_folders
 from zql.execution.left_overs import left_overs
+from zql.execution.temporary_folders import remove_stale_folders
 from zql.execution.work import BESIDE, left_work
 
 from leaks import processes, semaphores

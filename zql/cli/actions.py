@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from zql.cli.early_workers import early_workers
 from zql.cli.options import Settings
 from zql.cli.sources import Params, Script, literal, pairs, read_params, read_scripts
 from zql.display.style import style_for
@@ -88,7 +89,8 @@ def _run(settings: Settings, files: Sequence[str]) -> int:
     error: ZqlError | None = None
     try:
         params = Params(read_params(settings), scripts)
-        with open_session(settings) as session:
+        begun = () if settings.dry_run else scripts
+        with early_workers(begun, settings.temp_dir), open_session(settings) as session:
             for script in scripts:
                 if settings.dry_run:
                     output.text(

@@ -6,7 +6,6 @@ its connection, so each stream runs on a cursor of its own.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from zql.errors import Interrupted, RunError
 from zql.execution.conversion_mode import ConversionMode
 from zql.execution.offload import Helper
 from zql.execution.settings import Settings
+from zql.execution.temporary_folders import make_folder, remove_stale_folders, removed_with
 from zql.expr.sql import quote_identifier, quote_literal
 from zql.schema import DataType
 
@@ -402,54 +402,6 @@ class ArrowStream:
         self.close()
 
 
-def make_folder(root: str, prefix: str = "zql") -> str:
-    """Makes a folder that only this user may enter; its name has this process's id.
-
-    The standard library's `tempfile` would cost a quick query a tenth of its time.
-    """
-    path = os.path.join(root, f"{prefix}-{os.getpid()}-{os.urandom(8).hex()}")
-    try:
-        os.makedirs(root, exist_ok=True)
-        os.mkdir(path, 0o700)
-    except OSError as error:
-        raise RunError(
-            f'cannot make a folder for temporary files in "{root}": {error.strerror}',
-            code="R740",
-            hint="set temp_dir to a folder that can be written",
-        ) from None
-    return path
-
-
-def remove_stale_folders(root: str) -> None:
-    """Removes this user's folders, and temporary files, of processes that were killed."""
-    for path in stale_folders(root):
-        remove_stale(path)
-
-
-def remove_stale(path: str) -> None:
-    """Removes what `stale_folders` found: a folder, or a file."""
-    if os.path.isdir(path):
-        remove_folder(path)
-        return
-    with suppress(OSError):
-        os.unlink(path)
-
-
-def stale_folders(root: str) -> Iterator[str]:
-    """Folders and files of this user's killed processes; none where that cannot be told."""
-    if not os.path.isdir("/proc/self"):
-        return
-    with suppress(OSError):
-        for name in sorted(os.listdir(root)):
-            words = name.split("-")
-            path = os.path.join(root, name)
-            if words[0] != "zql" or len(words) != _NAME_PARTS or not words[1].isdigit():
-                continue
-            with suppress(OSError):
-                if os.lstat(path).st_uid == os.getuid() and not os.path.exists(f"/proc/{words[1]}"):
-                    yield path
-
-
 def _helper_of(engine: Engine, active: bool) -> Helper:
     """A helper whose thread ends with the engine, if nobody has ended it before."""
     helper = Helper(active)
@@ -457,23 +409,8 @@ def _helper_of(engine: Engine, active: bool) -> Helper:
     return helper
 
 
-def removed_with(owner: object, path: str) -> Callable[[], object]:
-    """What removes a folder; it is done when nobody did it and the owner, or the process, goes."""
-    return finalize(owner, remove_folder, path)
-
-
 def _nothing() -> None:
     """There is nothing to remove."""
-
-
-def remove_folder(path: str) -> None:
-    """Removes a folder of this program's, with what is in it."""
-    try:
-        os.rmdir(path)
-    except OSError:
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _library() -> ModuleType:
@@ -546,7 +483,6 @@ def _translate(error: Exception) -> RunError:
 _ROOM_HINT = "set temp_dir to a folder with more room (--temp-dir, SET temp_dir)"
 _SPILL = "duckdb_temp_"
 """In the names of files into which DuckDB spills."""
-_NAME_PARTS = 3
 _ADVICE = re.compile(r"\s*(?:,? or |Use )\"?SET \w+ ?=.*", re.DOTALL)
 """DuckDB's advice to change its settings, which cannot be followed here."""
 _MEMORY_HINT = "raise the memory budget (--memory, SET memory), or work on fewer rows at once"

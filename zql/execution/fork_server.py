@@ -17,6 +17,7 @@ import multiprocessing.context
 import multiprocessing.process
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import (
@@ -29,10 +30,20 @@ from multiprocessing import (
 )
 from typing import Any
 
-from zql.execution.engine import make_folder, remove_folder
+from zql.errors import ZqlError
+from zql.execution.temporary_folders import make_folder, remove_folder
 
 _LONGEST_FOLDER = 80
 """Names of sockets must be short: 107 bytes."""
+_SHORT_ROOT = "/tmp"  # noqa: S108 - nobody else can enter what is made there
+_LOADED = (
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "duckdb",
+    "joblib.externals.loky.process_executor",
+    "zql.execution.task",
+)
+"""What workers import sooner or later."""
 
 
 class _Names(list[str]):
@@ -48,15 +59,12 @@ class _Names(list[str]):
 class ForkServer:
     """A server of one pool; it is started with the first worker, and again when it has ended."""
 
-    def __init__(self, modules: Sequence[str], folder: str) -> None:
-        """The server imports `modules`, as far as they are there, before it forks.
-
-        It listens at a socket in `folder`.
-        """
+    def __init__(self, folder: str, *, owned: bool = False) -> None:
+        """It will listen at a socket in `folder`; one that is `owned` is removed with it."""
         self._folder = folder
-        self._short = ""
+        self._owned = [folder] if owned else []
         server: Any = forkserver.ForkServer()
-        server._preload_modules = _Names(modules)
+        server._preload_modules = _Names(_LOADED)
         self._server = server
 
     def start(self) -> int:
@@ -65,7 +73,8 @@ class ForkServer:
         config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
         before = config.get("tempdir")
         if len(self._folder.encode()) >= _LONGEST_FOLDER:
-            self._folder = self._short = make_folder("/tmp")  # noqa: S108 - nobody else can enter
+            self._folder = make_folder(_SHORT_ROOT)
+            self._owned.append(self._folder)
         config["tempdir"] = self._folder
         # Ctrl-C goes to all processes of a terminal, and this one would show where it was hit. The
         # tracker comes first: whoever starts it hears Ctrl-C again afterwards.
@@ -90,8 +99,36 @@ class ForkServer:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self._server._stop()
-        if self._short:
-            remove_folder(self._short)
+        for folder in self._owned:
+            remove_folder(folder)
+
+
+_early: list[ForkServer] = []
+
+
+def start_early(root: str) -> None:
+    """Starts the server of the pool that this process will make first, in a folder in `root`.
+
+    For a caller who knows that workers will be needed and has much to load before: the server
+    loads what it needs meanwhile. `close_early` ends it when nobody took it.
+    """
+    if sys.platform.startswith("linux") and not _early:
+        with suppress(ZqlError, OSError):  # the pool will say so, if it has the same trouble
+            server = ForkServer(make_folder(root), owned=True)
+            _early.append(server)
+            server.start()
+
+
+def started_early() -> ForkServer | None:
+    """The server that was started early; whoever takes it closes it."""
+    return _early.pop() if _early else None
+
+
+def close_early() -> None:
+    """Ends the server that was started early, if nobody took it."""
+    server = started_early()
+    if server is not None:
+        server.close()
 
 
 class _Forked(popen_forkserver.Popen):

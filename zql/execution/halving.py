@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.execution import checksums, kept
-from zql.execution.engine import Engine, make_folder, remove_folder
+from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile, Part
 from zql.execution.own_formats import format_of
 from zql.execution.report import summed
@@ -19,6 +19,7 @@ from zql.execution.sources import Input, Sources
 from zql.execution.stages import columns_of
 from zql.execution.tallies import added_up
 from zql.execution.task import Failure, TaskResult, TaskSpec
+from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.execution.writing import FileOutput, KeptOutput, write_file
 from zql.logical.plan import Apply, Fold, MapRows, Reduce, Scan
 from zql.physical.exchange import STARTS

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from zql.execution.cache_folder import CacheFolder, size_of
-from zql.execution.engine import remove_folder, remove_stale, stale_folders
 from zql.execution.owned_folder import OwnedFolder, found
+from zql.execution.temporary_folders import remove_folder, remove_stale, stale_folders
 from zql.execution.work import BESIDE, KEPT, LeftWork, noted
 from zql.storage.files import discard
 

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zql.errors import InternalError, Interrupted
 from zql.execution import kept, wide_sort
-from zql.execution.engine import (
-    OUT_OF_MEMORY,
-    READERS,
-    ArrowStream,
-    Engine,
-    EngineError,
-    remove_folder,
-)
+from zql.execution.engine import OUT_OF_MEMORY, READERS, ArrowStream, Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.locate import scan_place
 from zql.execution.picks import picks_of
@@ -29,6 +22,7 @@ from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import Settings
 from zql.execution.sizes import KEPT_FILE, group_file
 from zql.execution.sources import Input, Sources, casts, new_name
+from zql.execution.temporary_folders import remove_folder
 from zql.execution.writing import Fed, FileOutput, write_file
 from zql.expr.expression import Column, Expr
 from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort, StageResult

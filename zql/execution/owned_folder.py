@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from zql.execution.engine import remove_folder
+from zql.execution.temporary_folders import remove_folder
 
 _LOCK = "lock"
 _WORDS = 2

@@ -42,14 +42,6 @@ _START_SECONDS = 120.0
 """How long it may take until one of them is ready for jobs."""
 _SERVER_GONE = (EOFError, ConnectionError)
 """What is raised when the server of the workers ends while it is asked for one."""
-_LOADED = (
-    "pyarrow.compute",
-    "pyarrow.parquet",
-    "duckdb",
-    "joblib.externals.loky.process_executor",
-    "zql.execution.task",
-)
-"""What workers import sooner or later."""
 
 
 class Pool:
@@ -159,9 +151,9 @@ class Pool:
         parent: int = os.getpid()
         context: Any = None
         if sys.platform.startswith("linux"):
-            from zql.execution.fork_server import ForkContext, ForkServer
+            from zql.execution.fork_server import ForkContext, ForkServer, started_early
 
-            self._server = self._server or ForkServer(_LOADED, self._folder)
+            self._server = self._server or started_early() or ForkServer(self._folder)
             parent = self._server.start()  # it loads its modules while this process does
             context = ForkContext(self._server)
         from joblib.externals.loky import ProcessPoolExecutor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
-from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError, make_folder, remove_folder
+from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
@@ -28,6 +28,7 @@ from zql.execution.stages import (
 )
 from zql.execution.stored import StoredTable
 from zql.execution.stream import RowStream
+from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.failpoints import hit
 from zql.physical.dealt import undealt
 from zql.physical.plan import (

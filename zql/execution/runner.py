@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
 
 from zql.errors import Interrupted
-from zql.execution.engine import Engine, make_folder, removed_with
+from zql.execution.engine import Engine
 from zql.execution.kept import unkept
 from zql.execution.run import Run, most_workers
 from zql.execution.settings import Settings
@@ -18,6 +18,7 @@ from zql.execution.shared import SharedObjects
 from zql.execution.stages import is_python
 from zql.execution.stored import StoredTables
 from zql.execution.stream import RowStream
+from zql.execution.temporary_folders import make_folder, removed_with
 from zql.execution.work import remove_old
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction

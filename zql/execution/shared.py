@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from zql.errors import UdfError
 from zql.execution import loader, traces
-from zql.execution.engine import make_folder, remove_folder
 from zql.execution.instances import OF_WORKER, Instances
 from zql.execution.printed import aside
+from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.expr.expression import SharedObject
 from zql.expr.functions import PythonFunction
 from zql.tree import Node, walk

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from zql.execution.engine import remove_folder
 from zql.execution.kept import KeptFile
+from zql.execution.temporary_folders import remove_folder
 from zql.expr.expression import Column
 
 if TYPE_CHECKING:

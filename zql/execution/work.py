@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from zql.execution.engine import make_folder, remove_folder
 from zql.execution.journal import Journal, records
 from zql.execution.owned_folder import OwnedFolder, found, remove_unused
 from zql.execution.settings import Settings
+from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.failpoints import hit
 from zql.storage import files
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -22,11 +23,12 @@ from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8
-_TRIM_BYTES = 128 << 10
+_TRIM_BYTES = 8 << 20
 _FLUSH = (
-    # What DuckDB has freed goes back to the system at once.
-    "SET allocator_flush_threshold = '1MB'",
-    "SET allocator_bulk_deallocation_flush_threshold = '1MB'",
+    # What DuckDB has freed goes back to the system soon, but not with each batch: to get it again
+    # costs more than to keep it.
+    "SET allocator_flush_threshold = '16MB'",
+    "SET allocator_bulk_deallocation_flush_threshold = '16MB'",
 )
 _CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 """Tells an idle worker to close what its calls were made of; Windows has none."""
@@ -68,6 +70,7 @@ def prepare(parent: int, folder: str, settings: Settings) -> None:
         engine().rows(statement)
     import duckdb  # noqa: F401 - what scanning Arrow data needs
 
+    gc.freeze()  # what is there stays: nobody need look through it, or write to it
     hit("worker_started")
 
 
