@@ -32,6 +32,8 @@ POINTS = {
     "stage_begun": "coordinator: a stage is about to be done",
     "task_sent": "coordinator: a task is with a worker",
     "task_acked": "coordinator: the result of a task is there",
+    "exchange_dealt": "coordinator: the rows of a stage lie by partition, nobody has read them",
+    "partitions_read": "coordinator: the groups of some partitions are there, and not yet kept",
     "rows_dealt": "coordinator: the rows of an output lie by the folders of their values",
     "files_joined": "coordinator: parts have become one file, and are still there",
     "stage_ended": "coordinator: all rows of a stage are there",

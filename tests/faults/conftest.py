@@ -30,6 +30,10 @@ SCRIPTS = {
     "folders": "FROM 'in/*.jsonl' |> SELECT *, id % 3 AS k |> WRITE 'out/'"
     " OPTIONS (format = 'jsonl', partition_by = [k], write_partition_columns = true,"
     " mode = '{mode}')",
+    "dealt": "SET partitions = 4; FROM 'in/*.jsonl' |> SELECT *, id % 7 AS k |> FORK"
+    " (|> AGGREGATE median(id) AS m, list(id ORDER BY id) AS ids, count(*) AS n GROUP BY k"
+    " |> WRITE 'out/medians/{{shard}}.jsonl' {options}),"
+    " (|> SHUFFLE SEED 5 |> WRITE 'out/mixed.jsonl' {options})",
     "shards": "IMPORT PYTHON 'udf.py' AS q; FROM 'in/*.jsonl' |> EXTEND q.f(id) AS b"
     " |> WRITE 'out/{{shard}}.jsonl' {options}",
     "joined": "IMPORT PYTHON 'udf.py' AS q; FROM 'in/*.jsonl' |> EXTEND q.half(id) AS b"
@@ -102,7 +106,7 @@ class Place:
         def again(mode: str) -> int:
             with Session(temp_dir=str(self.temp), workers=1) as session:
                 session.set("split_size", 600)
-                if job in ("native", "folders"):
+                if job in ("native", "folders", "dealt"):
                     return session.run(self.script(job, mode)).counters["records_written"]
                 session.run("FROM range(1) |> ASSERT range = 0")  # tidies up; workers take longer
             return self.here(job, mode)

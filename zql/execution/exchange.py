@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zql.execution.kept import on_disk
+from zql.failpoints import hit
 from zql.physical.plan import Spread
 from zql.storage.threads import Threads
 from zql.tree import node
@@ -188,6 +189,7 @@ def deal(
             for pieces in threads.in_order(partial(_dealt, spread=spread), gathered):
                 write(*pieces)
                 del pieces  # they are not held while the next are waited for
+            hit("exchange_dealt")
     finally:
         threads.close()
     return Exchange(path, spread, tuple(partitions), held_bytes(budget))

@@ -25,6 +25,7 @@ from zql.execution.sources import Input, Sources, casts, new_name
 from zql.execution.temporary_folders import remove_folder
 from zql.execution.writing import Fed, FileOutput, write_file
 from zql.expr.expression import Column, Expr
+from zql.failpoints import hit
 from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort, StageResult
 from zql.optimizer.facts import has_subquery, has_window
 from zql.physical.plan import RunSql, Spread, Stage
@@ -254,6 +255,8 @@ class NativeStage:
                 self._add(self._count(engine, None))
                 with self._counting:
                     self.statements += 1
+                with kept.on_disk(folder):
+                    hit("partitions_read")
                 return found
 
         import pyarrow as pa
