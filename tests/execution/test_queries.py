@@ -250,3 +250,24 @@ def test_files_elsewhere(place):
         "/execution/o/0.parquet", "/execution/o/_SUCCESS", "/execution/o/_zql_manifest.json"
     ]  # fmt: skip
     assert len(dicts(place, "FROM 'memory://execution/o/*.parquet'")) == 3
+
+
+# ---- which side of a join is held ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hint", "held"), [("", "in0"), ("@{strategy = broadcast}", "big")])
+def test_a_broadcast_holds_the_right_side(place, hint, held):
+    place.rows("in0.jsonl", [{"k": i, "a": i} for i in range(10)])
+    place.rows("big.jsonl", [{"k": i % 10, "b": i} for i in range(5000)])
+    text = f"FROM 'in0.jsonl' AS s |> JOIN {hint} 'big.jsonl' AS b USING (k)"
+    text += " |> AGGREGATE count(*) AS n, sum(b) AS total"
+    with place.session(threads=1) as session:
+        told = session.explain(text, level="analyze")
+        assert session.query(text).to_arrow().to_pylist() == [{"n": 5000, "total": 12_497_500}]
+        assert session.query("FROM range(1) |> SELECT current_setting('disabled_optimizers') AS o"
+                             ).to_arrow().to_pylist() == [{"o": ""}]  # fmt: skip
+    joined = str(told).split("HASH_JOIN", 1)[1]
+    sides = [line for line in joined.splitlines() if "READ_JSON" in line]
+    assert len(sides) == 2
+    rows = {"in0": " 10 ", "big": "5,000"}[held]
+    assert rows in sides[1], str(told)

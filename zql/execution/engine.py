@@ -40,6 +40,8 @@ _SESSION = (
 )
 
 
+_JOIN_OPTIMIZERS = "join_order,build_side_probe_side"
+"""What else decides which side of a join is held."""
 READERS = {
     "jsonl": ("READ_JSON", "READ_JSON_OBJECTS"),
     "csv": ("READ_CSV",),
@@ -117,6 +119,7 @@ class Engine:
         self._sql = ""
         self._mode = ConversionMode()
         self._limits: list[Limits] = []
+        self._as_written = 0
         self._in_force = Limits(self._threads, self._memory)
         self._limiting = threading.Lock()
 
@@ -233,6 +236,24 @@ class Engine:
         finally:
             if root._connection is not None:  # noqa: SLF001
                 root._limit(limits, add=False)  # noqa: SLF001
+
+    @contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """While it lasts, joins that are planned hold their right sides, in the order of the text.
+
+        DuckDB has the setting for a database, not for a connection.
+        """
+        root = self._root
+        with root._limiting:  # noqa: SLF001 - of the same class
+            root._as_written += 1  # noqa: SLF001
+            self._say(f"SET disabled_optimizers = '{_JOIN_OPTIMIZERS}'")
+        try:
+            yield
+        finally:
+            with root._limiting:  # noqa: SLF001
+                root._as_written -= 1  # noqa: SLF001
+                if not root._as_written and root._connection is not None:  # noqa: SLF001
+                    self._say("RESET disabled_optimizers")
 
     def _limit(self, limits: Limits, *, add: bool) -> None:
         with self._limiting:

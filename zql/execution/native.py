@@ -26,7 +26,7 @@ from zql.execution.temporary_folders import remove_folder
 from zql.execution.writing import Fed, FileOutput, write_file
 from zql.expr.expression import Column, Expr
 from zql.failpoints import hit
-from zql.logical.plan import Limit, LogicalPlan, Project, Scan, Sort, StageResult
+from zql.logical.plan import Join, Limit, LogicalPlan, Project, Scan, Sort, StageResult
 from zql.optimizer.facts import has_subquery, has_window
 from zql.physical.plan import RunSql, Spread, Stage
 from zql.physical.sql import render
@@ -78,6 +78,8 @@ class NativeStage:
             threads = asked.threads or asked.cpu
             memory = None if asked.budget is None else self._settings.native_memory()
             self._stack.enter_context(self._engine.limited(threads, memory))
+        if any(isinstance(n, Join) and n.strategy == "broadcast" for n in walk(self._plan)):
+            self._stack.enter_context(self._engine.joins_as_written())
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -254,8 +254,9 @@ def _consumer(reader: Stage, stage: Stage) -> str:
 
 
 _STRATEGIES = {
-    "hash": "as asked for: DuckDB's hash join, which holds the smaller side",
-    "broadcast": "nothing has to be sent: DuckDB's hash join, which holds the smaller side",
+    "hash": "as asked for: DuckDB's hash join, which holds the side that it takes for smaller",
+    "broadcast": "as asked for: DuckDB's hash join holds the right side, for all its threads; the"
+    " joins of this statement are made in the order of the text",
     "merge": "equal keys are joined by hash, sorted or not: DuckDB has no merge join for them",
 }
 
