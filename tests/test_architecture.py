@@ -1,6 +1,8 @@
 """The documents about the code name what is there, and all of it."""
 
+import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -212,3 +214,19 @@ def test_readme_shows_the_script_of_the_quick_start():
     (script,) = re.findall(r"```zql\n(DECLARE.*?)```", text("README.md"), re.DOTALL)
     lines = text("examples/quickstart.zql").split("\n")
     assert script == "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def test_nothing_is_imported_that_an_install_does_not_bring():
+    """Other libraries are for those who hand over, or ask for, their objects."""
+    asked_for = {"pandas": "to_pandas", "polars": "to_polars"}
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    brought = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]} | {"_duckdb"}
+    found = set()
+    for path in (ROOT / "zql").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                found.add(node.module.split(".")[0])
+    others = found - set(sys.stdlib_module_names) - {"zql"}
+    assert others == brought | asked_for.keys()

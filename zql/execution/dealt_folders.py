@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
@@ -20,7 +21,6 @@ from zql.storage.threads import Threads
 from zql.tree import node
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 _PIECE_BYTES = 64 << 20
@@ -192,20 +192,20 @@ def _too_many(columns: PartitionColumns, folders: Sequence[Key], most: int) -> R
 
 
 def _dealt(batches: list[pa.RecordBatch], keys: Sequence[str]) -> Pieces:
-    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     rows = pa.concat_batches(batches) if batches[1:] else batches[0]
     batches.clear()
-    codes: np.ndarray = np.zeros(rows.num_rows, np.int64)
+    codes = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
     texts = [rows.column(key).dictionary_encode("encode") for key in keys]
     for text in texts:
+        codes = pc.add(pc.multiply(codes, len(text.dictionary)), pc.cast(text.indices, pa.int64()))
         # Codes stay small: of so many columns that their product is no number any more, too.
-        codes = codes * len(text.dictionary) + text.indices.to_numpy(zero_copy_only=False)
-        codes = np.unique(codes, return_inverse=True)[1]
-    order = np.argsort(codes, kind="stable")
-    _, starts = np.unique(codes[order], return_index=True)
-    firsts = order[starts]
-    columns = [text.take(pa.array(firsts)).to_pylist() for text in texts]
-    cuts = [*starts.tolist(), rows.num_rows]
-    return rows.take(pa.array(order)), list(zip(*columns, strict=True)), cuts
+        codes = pc.cast(codes.dictionary_encode().indices, pa.int64())
+    order = pc.array_sort_indices(codes)  # it is stable: rows of one folder stay in order
+    found = pc.value_counts(codes)  # in the order in which codes came: from 0 on
+    cuts = [*accumulate(found.field(1).to_pylist(), initial=0)]
+    firsts = order.take(pa.array(cuts[:-1], pa.int64()))
+    columns = [text.take(firsts).to_pylist() for text in texts]
+    return rows.take(order), list(zip(*columns, strict=True)), cuts

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 from zql.execution.kept import on_disk
@@ -20,7 +21,6 @@ from zql.storage.threads import Threads
 from zql.tree import node
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 Rows = TypeVar("Rows", "pa.RecordBatch", "pa.Table")
@@ -215,38 +215,42 @@ def gathered_by(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[p
 
 
 def _dealt(batches: list[pa.RecordBatch], spread: Spread) -> Pieces:
-    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     rows = pa.concat_batches(batches) if batches[1:] else batches[0]
     batches.clear()
-    numbers = _place_in(rows, spread).astype(np.uint16)
-    order = np.argsort(numbers, kind="stable")
-    cuts = np.searchsorted(numbers[order], np.arange(spread.parts + 1))
-    return rows.take(pa.array(order)), cuts.tolist()
+    numbers = pc.cast(_place_in(rows, spread), pa.uint16(), safe=False)
+    found = pc.value_counts(numbers)
+    sizes = dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
+    cuts = accumulate((sizes.get(number, 0) for number in range(spread.parts)), initial=0)
+    return rows.take(pc.array_sort_indices(numbers)), list(
+        cuts
+    )  # rows that are equal stay in order
 
 
-def _place_in(rows: pa.RecordBatch, spread: Spread) -> np.ndarray:
+def _place_in(rows: pa.RecordBatch, spread: Spread) -> pa.Array:
     """The partition of each row, as a number with a fraction: how far in it the row is."""
-    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    ticket = rows.column(spread.ticket.name).to_numpy(zero_copy_only=False)
+    ticket = pc.cast(rows.column(spread.ticket.name), pa.float64(), safe=False)
     whole = _LARGEST if spread.ticket.type == "BIGINT" else 1.0
+    found = pc.multiply(pc.divide(ticket, whole), float(spread.parts))
     # Rounding keeps the order, and may reach the end.
-    found: np.ndarray = ticket.astype(np.float64) / whole * spread.parts
-    np.minimum(found, spread.parts - 2.0**-40, out=found)
-    return found
+    return pc.min_element_wise(found, spread.parts - 2.0**-40)
 
 
 def _part_of(
     rows: pa.RecordBatch, spread: Spread, number: int, part: int, parts: int
 ) -> pa.RecordBatch:
     """The rows of one of equal parts of a partition."""
-    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    within = (_place_in(rows, spread) - number) * parts
-    return rows.filter(pa.array(np.minimum(within.astype(np.int64), parts - 1) == part))
+    within = pc.multiply(pc.subtract(_place_in(rows, spread), float(number)), float(parts))
+    places = pc.min_element_wise(pc.cast(within, pa.int64(), safe=False), parts - 1)
+    return rows.filter(pc.equal(places, part))
 
 
 def between(pieces: Iterable[Rows], start: int, stop: int) -> Iterator[Rows]:

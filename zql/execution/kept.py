@@ -171,15 +171,22 @@ def _at_groups(
     """The batch in pieces, and whether a file begins with each; `written` is in the file so far."""
     row_bytes = batch.nbytes / batch.num_rows
     begun, begins = 0, False
-    # numpy is there already; pyarrow.compute would take a tenth of a second to load.
-    marks = batch.column(starts).to_numpy(zero_copy_only=False) if starts else None
-    for row in marks.nonzero()[0].tolist() if marks is not None else ():
+    for row in _marked(batch.column(starts)) if starts else ():
         if written + (row - begun) * row_bytes < file_bytes:
             continue
         if row > begun:
             yield batch.slice(begun, row - begun), begins
         begun, begins, written = row, True, 0
     yield batch.slice(begun), begins
+
+
+def _marked(marks: pa.Array) -> Iterator[int]:
+    """Where a column of bytes is 1; `pyarrow.compute` would take a tenth of a second to load."""
+    values = memoryview(marks.buffers()[1])[marks.offset : marks.offset + len(marks)].tobytes()
+    row = values.find(1)
+    while row >= 0:
+        yield row
+        row = values.find(1, row + 1)
 
 
 def _path(folder: str, number: int) -> str:
