@@ -37,6 +37,8 @@ DATA = ROOT / "data"
 OUT = ROOT / "compare"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CALM = 0.33
+INSTALLED = ROOT / "venv" / "zql"
+"""Where ZQL is installed as its users have it: without what its tests bring, pandas for one."""
 EMPTY_ROWS = 120_000
 """How many rows more one side of `empty` and of `native` has."""
 CALM_PAIRS = 3
@@ -176,7 +178,8 @@ def _resident(root: int) -> int:
 
 def zql(workload: str, *options: str) -> Side:
     out = OUT / f"zql-{workload}"
-    command = (sys.executable, str(HERE / "workload.py"), workload, str(DATA), str(out), *options)
+    python = str(INSTALLED / "bin" / "python")
+    command = (python, str(HERE / "workload.py"), workload, str(DATA), str(out), *options)
     return Side("zql " + " ".join([workload, *options]), command, out)
 
 
@@ -383,7 +386,11 @@ def comparisons() -> Sequence[Comparison]:
 
 
 def prepare() -> None:
-    """The folders of some of the documents, and the ten million rows."""
+    """ZQL by itself, the folders of some of the documents, and the ten million rows."""
+    if not INSTALLED.exists():
+        subprocess.run((sys.executable, "-m", "venv", str(INSTALLED)), check=True)
+        pip = (str(INSTALLED / "bin" / "python"), "-m", "pip", "install", "--quiet", "-e")
+        subprocess.run((*pip, str(HERE.parents[1])), check=True)
     for count in (4, 8):
         folder = DATA / f"docs{count}"
         folder.mkdir(parents=True, exist_ok=True)
