@@ -25,7 +25,6 @@ from zql.errors import (
 from zql.execution.catalog import EngineCatalog
 from zql.execution.engine import Engine
 from zql.execution.settings import Settings
-from zql.explain.explanation import Explanation, syntax
 from zql.logical import plan as lp
 from zql.logical.binder import bind
 from zql.logical.catalog import ObjectTable
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
+    from zql.explain.explanation import Explanation
 
 RECURSION_LIMIT = 20_000
 """Frames for walking plans; the parser's limits on depth keep their number far below."""
@@ -520,6 +520,8 @@ class ScriptRun:
     def explain(self, query: ast.Query, level: str) -> Explanation:
         """A query at a level; for ANALYZE it is run, outputs and all."""
         if level == "SYNTAX":
+            from zql.explain.explanation import syntax
+
             return syntax(print_query(query))
         doubts = Doubts()
         plan = self.bind(query, remember=False, doubts=doubts)

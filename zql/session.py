@@ -23,19 +23,6 @@ from zql.execution.own_formats import OwnFormats
 from zql.execution.settings import Settings
 from zql.execution.shared import SharedObjects
 from zql.execution.stored import StoredTables
-from zql.explain.explanation import (
-    FORMATS,
-    LEVELS,
-    Explanation,
-    all_shown,
-    checked,
-    logical,
-    stages,
-    syntax,
-    trace,
-)
-from zql.explain.notes import notes_of
-from zql.explain.sizes import size_notes
 from zql.expr.expression import SharedObject
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
@@ -64,6 +51,7 @@ if TYPE_CHECKING:
     from zql.execution.report import RunReport
     from zql.execution.runner import Runner
     from zql.execution.stream import RowStream
+    from zql.explain.explanation import Explanation
 
 RunResult = "RunReport"
 __all__ = ["CommandLineValue", "Compiled", "Session", "StatementResult", "default_session"]
@@ -340,6 +328,8 @@ class Session:
 
         Level `analyze` runs the script. Raises `ZqlError`.
         """
+        from zql.explain.explanation import FORMATS, all_shown, checked
+
         form = checked("format", format, FORMATS)
         found = self.explanations(source, params, base_dir=base_dir, level=level)
         return all_shown(found, form)
@@ -353,6 +343,8 @@ class Session:
         level: str = "stages",
     ) -> list[Explanation]:
         """Each query of a script at a level, as text and as data. Raises `ZqlError`."""
+        from zql.explain.explanation import LEVELS, checked
+
         wanted = checked("level", level, LEVELS)
         runs = wanted == "ANALYZE"
         text, base_dir = _source(source, base_dir)
@@ -432,6 +424,10 @@ class Session:
 
     def explanation(self, plan: lp.Root, level: str, warnings: Sequence[str] = ()) -> Explanation:
         """A bound statement at one of LEVELS but SYNTAX; for ANALYZE it is run."""
+        from zql.explain.explanation import logical, stages, trace
+        from zql.explain.notes import notes_of
+        from zql.explain.sizes import size_notes
+
         compiled = self.compile(plan)
         if level == "LOGICAL":
             return logical(compiled.bound)
@@ -470,6 +466,8 @@ class Session:
 
     def explain_query(self, query: Query, level: str, format: str) -> str:
         """A query's plans; see `Query.explain`."""
+        from zql.explain.explanation import FORMATS, LEVELS, checked, syntax
+
         wanted, form = checked("level", level, LEVELS), checked("format", format, FORMATS)
         if wanted == "SYNTAX":
             last = parse_script(Source("<query>", query.text)).statements[-1]

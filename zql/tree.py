@@ -164,6 +164,8 @@ def node(cls: type[T]) -> type[T]:
     second cannot pay a millisecond for each of a hundred classes, so `__init__` is compiled when
     the first object is made, and the other methods are shared.
     """
+    if hasattr(cls, "__post_init__"):
+        raise TypeError(f"{cls.__name__}: nothing would call __post_init__")
     known: dict[str, Field[Any]] = {}
     for base in reversed(cls.__mro__[1:]):
         known.update(base.__dict__.get("__dataclass_fields__", {}))

@@ -8,6 +8,7 @@ completion stay quick.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from zql.errors import nearest
 
 Action = Callable[[], int]
 
+_OBJECTS = 50_000
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -231,6 +233,8 @@ def main() -> NoReturn:
     """The entry point `zql`: never returns."""
     from zql.cli.process import guarded
 
+    # Modules that are loaded make many objects and no garbage; it is looked for less often.
+    gc.set_threshold(_OBJECTS)
     code = guarded(call, verbose="-v" in sys.argv or "--verbose" in sys.argv)
     if "joblib" in sys.modules:
         sys.exit(code)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zql.display.preview import Preview
 from zql.display.style import PLAIN, Style
 from zql.display.text import CELL_LIMIT, count, cut, is_numeric, pad, safe_text, width
+from zql.tree import node
 
 MINIMUM = 12
 """Columns are not squeezed below this width while a column can be hidden instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Charset:
     """What a box is made of: line, bar, the four rows of joints, and the marks for things cut."""
 
@@ -30,7 +31,7 @@ UNICODE = Charset("─", "│", ("┌", "┬", "┐"), ("├", "┼", "┤"), ("
 ASCII = Charset("-", "|", ("+", "+", "+"), ("+", "+", "+"), ("+", "+", "+"), "...", ".")
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class _Column:
     """A shown column: texts without padding, its width, where they stand. None is NULL."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from zql.display.formats import Row, TextRows
 from zql.display.text import CELL_LIMIT
+from zql.tree import node
 
 MAX_ROWS = 40
 """Rows that a table shows when nobody says how many."""
@@ -17,7 +17,7 @@ COUNTED_ROWS = 9_999
 _CHUNK = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Preview:
     """The part of a result that is shown: first rows, last rows, and how many there are.
 

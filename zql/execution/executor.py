@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zql.errors import InternalError, Interrupted
 from zql.execution import traces
+from zql.tree import node
 
 if TYPE_CHECKING:
     from zql.execution.call_timeout import Overdue
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zql.execution.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Job:
     """`function(engine, argument)` to be called by a worker; `place` says on what, for people.
 
@@ -40,7 +40,7 @@ class Job:
     budget: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Death:
     """How a job ended its worker, `tries` times; `memory` when it was for using too much.
 
@@ -60,7 +60,7 @@ class Death:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Outcome:
     """What became of a job: what its function gave, or how its worker died of it."""
 
@@ -69,7 +69,7 @@ class Outcome:
     death: Death | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Bug:
     """What a job's function raised, which it must not, as text: it may be of any class."""
 

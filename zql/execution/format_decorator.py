@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from zql.errors import UsageError
 from zql.execution import loader
 from zql.storage import compression, registry
+from zql.tree import node
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _DUCKDBS = ("blob", "json", "ndjson", "text")
 """What DuckDB reads under these names is no format here, but `read_text` is taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FormatOptions:
     """What the decorator was told."""
 

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from zql.execution.fingerprint import absolute
 from zql.execution.journal import Journal, has_writer, records
 from zql.storage import files
 from zql.storage.format import WrittenFile
+from zql.tree import node
 from zql.user_cache import is_private, state_folder
 
 _SUFFIX = ".run"
@@ -110,7 +110,7 @@ def known_caches() -> list[str]:
     return [path for path in dict.fromkeys(noted) if os.path.isdir(path)]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class PastRun:
     """A run as its notes have it.
 

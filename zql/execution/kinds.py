@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from zql.errors import InternalError, UdfError
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +75,7 @@ AS_TEXT = frozenset({"HUGEINT", "UHUGEINT", "BIGNUM", "UUID", "TIME WITH TIME ZO
 _DEFAULT_DECIMAL = (18, 3)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Kind:
     """A type: its `name` (LIST, ARRAY, STRUCT, MAP, ENUM, UNION or a scalar's) and its parts.
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from zql.execution.cache_folder import CacheFolder, size_of
@@ -15,6 +15,7 @@ from zql.execution.owned_folder import OwnedFolder, found
 from zql.execution.temporary_folders import remove_folder, remove_stale, stale_folders
 from zql.execution.work import BESIDE, KEPT, LeftWork, noted
 from zql.storage.files import discard
+from zql.tree import node
 
 _UNPUBLISHED = re.compile(r"\.zql-[0-9a-f]{16}\.tmp")
 _HOUR = 3600.0
@@ -22,7 +23,7 @@ _SHARED = "/dev/shm"  # noqa: S108 - nothing is made there
 _SEMAPHORE = re.compile(r"sem\.(?:loky|mp)-(\d+)-\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class LeftOver:
     """One thing that can go: a folder or a file, and what it is."""
 

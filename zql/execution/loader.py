@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib
 import inspect
 import os
@@ -231,6 +230,8 @@ def _roots(path: str) -> tuple[str, ...]:
 
 
 def _digest(files: set[str], first: bytes = b"") -> str:
+    import hashlib
+
     found = hashlib.sha256(first)
     for part in sorted(files):
         with open(part, "rb") as file:
@@ -305,6 +306,8 @@ def _imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _hash(data: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 

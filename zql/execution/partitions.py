@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, NamedTuple
 
 from zql.errors import Interrupted
@@ -22,6 +21,8 @@ from zql.physical.plan import PhysicalPlan, Stage
 from zql.tree import walk
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pyarrow as pa
 
     from zql.execution.exchange import Exchange
@@ -145,6 +146,8 @@ def _in_turn(
     interrupt: Callable[[], None],
 ) -> Iterator[tuple[range, list[pa.RecordBatch] | None]]:
     """The results of calls, several made at a time, in order and each as soon as it can be."""
+    from concurrent.futures import ThreadPoolExecutor, wait
+
     pool = ThreadPoolExecutor(ways.at_a_time)
     waiting: deque[tuple[range, Future[list[pa.RecordBatch] | None]]] = deque()
     try:

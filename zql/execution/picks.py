@@ -6,12 +6,12 @@ Batches that Python gave need no DuckDB for that, which would copy every value i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zql.execution.kinds import Kind, parse, wire_type
 from zql.expr.expression import Column, Expr, FieldAccess, Is, Logical
 from zql.logical.plan import Filter, LogicalPlan, Project
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ _CHANGED = frozenset({"INTERVAL", "UNION", "NULL"})
 """Types of Arrow whose values DuckDB may give back in another form."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Picks:
     """What a SELECT takes of each batch: its columns, of rows that pass all tests.
 

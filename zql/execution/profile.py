@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from zql.tree import node
 
 _DETAILS = ("Expression", "Groups", "Aggregates", "Order By", "Join Type", "Conditions", "Limit")
 """What DuckDB tells about an operator that says which part of the script it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class OperatorCount:
     """An operator of DuckDB: rows that came out, rows and bytes that a reader read, its own time.
 
@@ -26,7 +27,7 @@ class OperatorCount:
     inputs: tuple[OperatorCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Profile:
     """One statement, or several of the same form added up."""
 

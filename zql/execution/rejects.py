@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from zql.errors import UdfError
@@ -14,6 +14,7 @@ from zql.execution.kept import KeptFile, KeptWriter
 from zql.expr.expression import Column
 from zql.expr.functions import ErrorPolicy
 from zql.storage.files import shown
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,7 @@ def is_failure(error: CallError) -> bool:
     return not error.fatal and error.code != "R712"
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Rejected:
     """What one policy let go in a task, of `reached` rows; `first` tells the first failure.
 

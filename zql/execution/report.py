@@ -9,6 +9,7 @@ from typing import Any
 from zql.execution.profile import OperatorCount
 from zql.execution.tallies import Number, Tallies, added_up
 from zql.storage.format import WrittenFile
+from zql.tree import node
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class StepCount:
     rejected: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class StageReport:
     """One stage. `kind` is `native` (one DuckDB) or `tasks`; figures of steps are sums.
 
@@ -51,7 +52,7 @@ class StageReport:
     operators: tuple[OperatorCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class RunReport:
     """The result of a run; `elapsed` is in seconds.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from zql.execution.cache_folder import CacheFolder
@@ -18,9 +18,10 @@ from zql.execution.rejects import Rejected
 from zql.execution.report import StepCount
 from zql.execution.tallies import Tallies, Tally
 from zql.execution.task import TaskResult
+from zql.tree import node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Entry:
     """The result of a task, or of a stage of SQL, and what its report needs."""
 

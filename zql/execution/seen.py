@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.execution import loader, traces
@@ -14,12 +14,13 @@ from zql.execution.shared import Objects
 from zql.expr.expression import TaskContext
 from zql.expr.functions import PythonFunction
 from zql.logical.catalog import IN_EXPRESSION, ProbeWay, Shared
+from zql.tree import node
 
 MOST_ELEMENTS = 100
 """How many records of an iterator are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Calls:
     """Calls to be made: for each row the positional arguments, then those of `keywords`.
 
@@ -43,7 +44,7 @@ class Calls:
     search: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Seen:
     """What calls gave: a type (empty when there was no row), or why the one of `row` failed.
 

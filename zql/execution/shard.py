@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+
+from zql.tree import node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Shard:
     """A part of the rows: the `index` (from 0) of `total`.
 

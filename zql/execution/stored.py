@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import finalize
 
 from zql.execution.kept import KeptFile
 from zql.execution.temporary_folders import remove_folder
 from zql.expr.expression import Column
+from zql.tree import node
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zql.execution.work import Work
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class StoredTable:
     """The files of a table in its rows' order; `columns` are theirs, `names` those of users.
 

@@ -10,7 +10,6 @@ import collections.abc
 import dataclasses
 import enum
 import inspect
-import pathlib
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -63,6 +62,8 @@ def kind_of_class(annotation: Any) -> Kind | None:
     """The type of an enumeration's values, or of paths; None for anything else."""
     if not isinstance(annotation, type):
         return None
+    import pathlib
+
     if issubclass(annotation, pathlib.PurePath):
         return Kind("VARCHAR")
     if not issubclass(annotation, enum.Enum):
@@ -89,6 +90,8 @@ def _converter(annotation: Any) -> Convert | None:
         return _of_keys(annotation)
     if not isinstance(annotation, type):
         return None
+    import pathlib
+
     if issubclass(annotation, enum.Enum | pathlib.PurePath):
         return lambda value: None if value is None else annotation(value)
     return _record_maker(annotation) if _is_record_class(annotation) else None

@@ -22,6 +22,7 @@ from zql.execution.settings import Settings
 from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.failpoints import hit
 from zql.storage import files
+from zql.tree import node
 
 BESIDE = ".zql-work"
 """How the names of folders beside targets begin; readers pass over them."""
@@ -33,7 +34,7 @@ DAYS = 7.0
 """How long the work of a dead run may wait for one that takes it up."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class LeftWork:
     """The work of a dead run, which nobody else touches while this one has it."""
 

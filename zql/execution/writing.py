@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ class FileOutput:
         return [WriteColumn(column.name, name, column.type) for column, name in pairs]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Fed:
     """Batches that a SELECT, row by row, reads under a name; they are made as it asks for them.
 

@@ -7,7 +7,7 @@ value for all of them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
@@ -23,13 +23,13 @@ from zql.logical.scope import Scope, Visible
 from zql.schema import Field, Schema
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import walk
+from zql.tree import node, walk
 
 Record = tuple[tuple[str, ex.Column], ...]
 Keywords = tuple[tuple[str, ex.Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Handed:
     """What a function gets of the rows of `plan`: a record, or values of `args` in its place.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from zql.errors import BindError, ZqlError
@@ -13,11 +13,12 @@ from zql.logical.context import Context
 from zql.logical.error_policies import FACTS_OF_LINES, check_fail, new_policy
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import node
 
 _LIMIT = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*(PERCENT|%)?\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Reading:
     """Options for the format, and the clause when rows may be passed over."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zql.errors import BindError
 from zql.expr import expression as ex
@@ -16,6 +15,9 @@ from zql.logical.context import Context
 from zql.logical.scope import Scope
 from zql.logical.stable_hash import LARGEST, hash_of
 from zql.syntax import ast
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 PLACE = ex.Call(("row_number",), window=ex.Window())
 """The place of a row in its input, from 1."""
@@ -101,6 +103,8 @@ def _percentage(context: Context, expr: ex.Expr) -> Fraction:
             code="T314",
             span=expr.span,
         )
+    from fractions import Fraction
+
     return Fraction(value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
@@ -13,6 +13,7 @@ from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
 from zql.syntax.printer import expression_name
+from zql.tree import node
 
 
 def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, ...]) -> Scope:
@@ -31,7 +32,7 @@ def unnest(context: Context, scope: Scope, op: ast.Unnest, outer: tuple[Scope, .
     return elements.beside(context, scope, outer, keep=op.outer)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Elements:
     """A list whose elements become rows: the column for them, and the one that counts them."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import PythonFormat, PythonFunction
 from zql.logical.plan import LogicalPlan
 from zql.schema import DataType, InputFile, Schema
+from zql.tree import node
 
 NOTHING = Column("zql nothing", "BOOLEAN")
 """The column of a plan whose rows are counted only: a call for each takes no argument of them."""
@@ -18,7 +19,7 @@ Shared = tuple[tuple[int | str, SharedObject | TaskContext], ...]
 """Arguments of a call that are no values of rows: by place, or by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FileTable:
     """Files of one format and their common columns; `hive` names those that come from folders.
 
@@ -36,7 +37,7 @@ class FileTable:
     own: PythonFormat | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ObjectTable:
     """A Python object that the session holds under `key`; `size` are its bytes, if known."""
 
@@ -45,7 +46,7 @@ class ObjectTable:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class FunctionFacts:
     """A DuckDB function: its kinds (scalar, aggregate, table, macro, window) and stability."""
 
@@ -53,7 +54,7 @@ class FunctionFacts:
     volatile: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class WriteTarget:
     """A checked WRITE: the format found (`own` when it is the user's), options under one name."""
 
@@ -63,7 +64,7 @@ class WriteTarget:
     own: PythonFormat | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class DeclaredFunction:
     """A CREATE FUNCTION .. LANGUAGE python: where its Python function is, and its options.
 
@@ -85,7 +86,7 @@ class DeclaredFunction:
     calls: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ProbeWay:
     """How a function that is tried is called: as the operator `kind` does.
 

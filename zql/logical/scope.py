@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from zql.expr.expression import Column
 from zql.logical.plan import LogicalPlan
 from zql.source import Span
+from zql.tree import node
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Visible:
     """A column under the user's name; `origin` says where it came from, for messages.
 
@@ -27,7 +28,7 @@ class Visible:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Shards:
     """What SHUFFLE or DISTRIBUTE says to the WRITE behind: how many files, and which rows go where.
 
@@ -39,7 +40,7 @@ class Shards:
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Scope:
     """The columns and aliases in reach, and the plan that gives them.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
@@ -22,11 +21,12 @@ from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
 from zql.optimizer.rules.read_late import read_late
 from zql.optimizer.rules.replace_characters import replace_characters
+from zql.tree import node
 
 Rule = Callable[[LogicalPlan], LogicalPlan]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Batch:
     """Rules run in turn until none changes the plan, `passes` rounds at most.
 
@@ -65,7 +65,7 @@ RULES = {rule.__name__: rule for batch in BATCHES if not batch.required for rule
 """The rules that can be switched off, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Rewrite:
     """One change: the rule that made it, and the plan behind it."""
 

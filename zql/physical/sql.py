@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 
 from zql.errors import InternalError
@@ -19,7 +19,7 @@ from zql.expr.sql import Mark, expression_sql, quote_identifier, sort_keys_sql
 from zql.logical import plan as lp
 from zql.optimizer.facts import has_window
 from zql.physical.volatile_values import volatile_values_first
-from zql.tree import Node
+from zql.tree import Node, node
 
 ASSERT_MARK = "zql assertion "
 """How DuckDB's message of a failed `Check` begins; its number and values follow."""
@@ -40,7 +40,7 @@ def render(plan: Node, sources: Mapping[Node, str], mark: Mark | None = None) ->
     return "WITH " + ",\n".join(tables) + "\n" + renderer.select(plan.input).text()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class _Select:
     """A SELECT being built; `level` is the last clause that is taken."""
 

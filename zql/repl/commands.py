@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from zql.display.formats import BINARY, WRITERS
 from zql.errors import UsageError, did_you_mean, nearest
 from zql.expr.sql import quote_identifier, quote_literal
+from zql.tree import node
 
 if TYPE_CHECKING:
     from zql.display.screen import Screen
@@ -36,7 +36,7 @@ class Shell(Protocol):
         """Runs a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class DotCommand:
     """A command: how it is written, what it does, and the choices of its argument.
 

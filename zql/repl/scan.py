@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from zql.tree import node
 
 # Each alternative takes the whole of a quoted text or a comment, or all that is left when it has
 # no end; names say which it was.
@@ -21,7 +22,7 @@ _PIECES = re.compile(
 _OPEN = ("open_comment", "open_escape", "open_string", "open_name", "open_tick", "open_dollar")
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Place:
     """The end of a text: what is still open there, and where that began.
 

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zql import __version__
@@ -20,12 +19,13 @@ from zql.errors import Interrupted, UsageError, ZqlError
 from zql.repl.commands import COMMANDS, SYNONYMS, is_command, run_command
 from zql.repl.scan import place_at_end
 from zql.source import Source
+from zql.tree import node
 
 if TYPE_CHECKING:
     from zql.session import Session, StatementResult
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ShellSettings:
     """How a shell starts: how results look, the file to read first.
 
