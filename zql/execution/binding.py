@@ -38,6 +38,9 @@ AsText = Callable[["pa.RecordBatch", str, Kind], "pa.Array"]
 """A column of a batch in its wire type, when Arrow's own type says nothing to Python."""
 
 
+GO_ON = "ON ERROR SKIP INTO 'rejects.jsonl' behind the operator goes on without what fails"
+
+
 class CallError(Exception):
     """A call that failed, or whose result does not fit.
 
@@ -82,7 +85,7 @@ def failed(function: PythonFunction, row: int, error: BaseException) -> CallErro
         function.name,
         row,
         f"raised {traces.told(error)}",
-        hint="raise the memory budget (--memory), or lower split_size" if no_memory else None,
+        hint="raise the memory budget (--memory), or lower split_size" if no_memory else GO_ON,
         notes=traces.frames(error),
         fatal=not isinstance(error, Exception) or no_memory,
     )

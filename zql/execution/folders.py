@@ -9,7 +9,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from zql.execution import kinds, loader
-from zql.execution.binding import AsText, CallError, Catch, Constants, bind, failed
+from zql.execution.binding import GO_ON, AsText, CallError, Catch, Constants, bind, failed
 from zql.execution.misfit import Misfit, show
 from zql.execution.results import to_arrow
 from zql.execution.states import packed, unpacked
@@ -104,6 +104,7 @@ class Folder:
 
     def _failed(self, method: str, error: BaseException, row: int = 0) -> CallError:
         found = failed(self._aggregate.function, row, error)
+        found.hint = None if found.hint == GO_ON else found.hint  # there is no ON ERROR for them
         found.function = f"{self._aggregate.function.name}.{method}"
         return found
 
