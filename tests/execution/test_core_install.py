@@ -84,3 +84,23 @@ def test_a_core_install_does_it_all(tmp_path):
     assert rows(place / "mixed.jsonl") == [{"n": 5000, "s": sum(range(5000))}]
     assert len((place / "sample.csv").read_text().splitlines()) == 11
     assert json.loads(done.stdout.splitlines()[0]) == {"i": 0, "k": 0, "s": "text 0"}
+
+
+def test_files_beside_the_script_are_not_taken_for_libraries(tmp_path):
+    for name in ("duckdb", "pyarrow", "joblib", "json", "signal", "threading", "zql"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the library')")
+    (tmp_path / "udf.py").write_text(
+        "import os\ndef f(i: int) -> str: return os.environ.get('PYTHONSAFEPATH', 'none')\n"
+    )
+    text = "IMPORT PYTHON 'udf.py' AS q; FROM range(2) AS r (i) |> SELECT q.f(i) AS x"
+    (tmp_path / "job.zql").write_text(f"{text} |> WRITE 'out.jsonl';")
+    run = "import sys; sys.path.pop(0); from zql.cli.main import main;"
+    run += " sys.argv = ['zql', 'run', 'job.zql', '-q']; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONSAFEPATH", None)
+    done = subprocess.run(
+        [sys.executable, "-c", run],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(tmp_path / "out.jsonl") == [{"x": "none"}, {"x": "none"}]

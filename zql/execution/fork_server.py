@@ -18,8 +18,8 @@ import multiprocessing.process
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import (
     forkserver,
     popen_forkserver,
@@ -36,6 +36,7 @@ from zql.execution.temporary_folders import make_folder, remove_folder
 _LONGEST_FOLDER = 80
 """Names of sockets must be short: 107 bytes."""
 _SHORT_ROOT = "/tmp"  # noqa: S108 - nobody else can enter what is made there
+SAFE_PATH = "PYTHONSAFEPATH"
 _LOADED = (
     "pyarrow.compute",
     "pyarrow.parquet",
@@ -78,10 +79,12 @@ class ForkServer:
         config["tempdir"] = self._folder
         # Ctrl-C goes to all processes of a terminal, and this one would show where it was hit. The
         # tracker comes first: whoever starts it hears Ctrl-C again afterwards.
-        resource_tracker.ensure_running()
+        with _libraries_alone():
+            resource_tracker.ensure_running()
         heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self._server.ensure_running()
+            with _libraries_alone():
+                self._server.ensure_running()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, heard)
             config["tempdir"] = before
@@ -101,6 +104,28 @@ class ForkServer:
             self._server._stop()
         for folder in self._owned:
             remove_folder(folder)
+
+
+@contextmanager
+def _libraries_alone() -> Iterator[None]:
+    """Processes that start meanwhile import nothing from the folder they are started in.
+
+    Python would look there first: for `duckdb.py`, say, or a folder `zql`.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        restore(before)
+
+
+def restore(safe_path: str | None) -> None:
+    """Sets that variable of the environment for what this process starts later."""
+    if safe_path is None:
+        os.environ.pop(SAFE_PATH, None)
+    else:
+        os.environ[SAFE_PATH] = safe_path
 
 
 _early: list[ForkServer] = []

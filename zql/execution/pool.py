@@ -167,7 +167,7 @@ class Pool:
             timeout=None,
             context=context,
             initializer=worker.prepare,
-            initargs=(parent, self._folder, self._settings),
+            initargs=(parent, self._folder, self._settings, os.environ.get("PYTHONSAFEPATH")),
         )
         executor.submit(os.getpid)  # starts them all
         return executor

@@ -35,9 +35,12 @@ _CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 _state: dict[str, Any] = {}
 
 
-def prepare(parent: int, folder: str, settings: Settings) -> None:
-    """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small."""
-    _end_with(parent)
+def prepare(parent: int, folder: str, settings: Settings, safe_path: str | None = None) -> None:
+    """Sets a new worker up: it ends with its parent, leaves Ctrl-C to it, and stays small.
+
+    `safe_path` is the environment's in the coordinator: the server of the workers has its own.
+    """
+    _end_with(parent, safe_path)
     hit("worker_starting")
     _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -220,15 +223,16 @@ def forget(folder: str) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, safe_path: str | None) -> None:
     """Lets the kernel end this process with the thread that started it (on Linux)."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
-    from zql.execution.fork_server import let_go_of_server
+    from zql.execution.fork_server import let_go_of_server, restore
 
     let_go_of_server()
+    restore(safe_path)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it had ended before that
         os._exit(1)
