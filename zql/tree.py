@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, FrozenInstanceError, field, fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from functools import cache
 from operator import attrgetter
 from types import SimpleNamespace
@@ -42,6 +42,13 @@ def _compared_of(kind: Any) -> tuple[str, ...]:
 _compared_names: Callable[[Any], tuple[str, ...]] = cache(_compared_of)
 
 
+def _all_names_of(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.init)
+
+
+_all_names: Callable[[Any], tuple[str, ...]] = cache(_all_names_of)
+
+
 def children(node: Node) -> list[Node]:
     """The nodes directly below, in field order, also those inside tuples."""
     found: list[Node] = []
@@ -68,9 +75,10 @@ def walk(node: Node) -> Iterator[Node]:
     while todo:
         current = todo.pop()
         yield current
-        below = children(current)
-        below.reverse()
-        todo += below
+        if _names(type(current)):  # most nodes are leaves
+            below = children(current)
+            below.reverse()
+            todo += below
 
 
 def same_tree(one: Any, other: Any) -> bool:
@@ -118,7 +126,11 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
             continue
         if after is not before:
             changes[name] = after
-    return replace(node, **changes) if changes else node  # type: ignore[type-var]
+    if not changes:
+        return node
+    # As `dataclasses.replace` does it, which looks at each field anew each time.
+    kind = type(node)
+    return kind(**{name: getattr(node, name) for name in _all_names(kind)} | changes)
 
 
 def rewrite_up(node: Any, function: Callable[[Any], Any]) -> Any:
