@@ -297,6 +297,45 @@ def test_statements_that_are_done_are_not_done_again(steps):
     assert report.counters["records_kept"] == 80
 
 
+MODE = "mode = 'overwrite'"
+GROUPS = (
+    HEAD + "FROM 'in*.jsonl' |> EXTEND q.double(a) AS b |> AGGREGATE sum(b) AS b GROUP BY id % 3"
+)
+
+
+@pytest.mark.parametrize(
+    ("ways", "one"),
+    [
+        (f" |> WRITE 'all.jsonl' OPTIONS ({MODE})", "all.jsonl"),
+        (f" |> WRITE 'out/{{shard}}.jsonl' OPTIONS ({MODE})", "out/0.jsonl"),
+        (
+            " AS k |> WRITE 'out/' OPTIONS (format = 'jsonl', partition_by = [k], "
+            f"write_partition_columns = true, {MODE})",
+            "out/k=1/part-00000.jsonl",
+        ),
+        (
+            f" |> FORK (|> WRITE 'all.jsonl' OPTIONS ({MODE})),"
+            f" (|> WRITE 'out/{{shard}}.jsonl' OPTIONS ({MODE}))",
+            "out/0.jsonl",
+        ),
+    ],
+    ids=["one", "shards", "folders", "several"],
+)
+def test_no_stage_of_a_statement_that_is_done_runs_again(steps, ways, one):
+    assert resuming(steps, GROUPS + ways)[1] == 40
+    files = {p: p.stat().st_mtime_ns for p in steps.folder.rglob("*.jsonl")}
+    report, calls = resuming(steps, GROUPS + ways)
+    assert (calls, report.counters["records_written"]) == (0, 0)
+    assert report.counters["records_kept"] in (3, 6)
+    assert {p: p.stat().st_mtime_ns for p in steps.folder.rglob("*.jsonl")} == files
+    before = (steps.folder / one).read_bytes()
+    (steps.folder / one).unlink()
+    assert resuming(steps, GROUPS + ways)[1] == 40
+    assert (steps.folder / one).read_bytes() == before
+    steps.rows("in0.jsonl", [{"id": k, "a": k + 1} for k in range(10)])
+    assert resuming(steps, GROUPS + ways)[1] == 40
+
+
 def test_an_append_is_not_added_twice(steps):
     text = SHARDS.replace("2d}.jsonl'", "2d}.jsonl' OPTIONS (mode = 'append')").replace(
         "out/", "all/"

@@ -57,6 +57,10 @@ def write(run: Run) -> RunReport:
         if run.host.notes is not None and run.plan.writes:
             run.host.notes.begin(run.reuse.work.places, run.host.settings.cache)
 
+    done = len(writings) == len(run.plan.outputs) and all(
+        writings[stage.id].keep_all(stage) for stage in run.plan.outputs
+    )
+
     def do(stage: Stage) -> None:
         hit("stage_begun")
         match stage.sink:
@@ -72,7 +76,8 @@ def write(run: Run) -> RunReport:
                 run.keep(stage)
         hit("stage_ended")
 
-    run.do_all(do)
+    if not done:
+        run.do_all(do)
     hit("publish_begun")
     published = [writing.publish() for writing in writings.values()]
     if run.reuse is not None:
@@ -113,6 +118,17 @@ class WriteRun:
         """Where a file stands among the others."""
         folder = file.path[: file.path.rfind("/")] if self._target.partition_by else ""
         return folder, self._target.shard_of(file.path) or 0
+
+    def keep_all(self, stage: Stage) -> bool:
+        """Whether all files are there that this very plan gives: then they stay, as they are."""
+        if self._target.sharded or self._target.partition_by:
+            kept = self._publisher.kept_all() if self._target.mode != "append" else []
+        else:
+            kept = list(self._publisher.kept(1).values())
+        if kept:
+            self._columns = [(n, c.type) for n, c in self._files.written(columns_of(stage))]
+            self._waiting = waiting([], kept)
+        return bool(kept)
 
     def finish(self, stage: Stage) -> None:
         """Does the stage whose rows are written; its files wait for `publish`."""
