@@ -82,7 +82,11 @@ def check_names(script: ast.Script, params: Mapping[str, Any], declared: Declara
             f"the parameter ${name} has no value",
             code="A501",
             span=span,
-            hint=did_you_mean(tuple(f"${n}" for n in nearest(name, [*own, *params])))
+            hint=did_you_mean(
+                tuple(
+                    f"${n}" for n in nearest(name, [*own, *shared, *params, *declared.parameters])
+                )
+            )
             or f"give one: -p {name}=.. or params={{'{name}': ..}}",
         )
         for name, span in uses.items()

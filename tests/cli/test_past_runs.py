@@ -98,6 +98,23 @@ def test_clean_removes_what_the_dead_have_left(zql, tmp_path):
     assert zql("clean").stderr == "nothing is left\n"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="who lives is not known")
+@pytest.mark.parametrize("way", ["clean", "run"])
+def test_work_that_lost_its_lock_goes_too(zql, tmp_path, way):
+    """Its process was killed when it removed it."""
+    killed(tmp_path)
+    (beside,) = (tmp_path / "out").glob(".zql-work-*")
+    kept = tmp_path / ".tmp" / beside.name.replace(".zql-work-", "zqlwork-")
+    (beside / "lock").unlink()
+    (kept / "stage-1").mkdir(parents=True)
+    (kept / "stage-1" / "rows.arrow").write_bytes(b"x" * 100)
+    zql("clean") if way == "clean" else zql("run", "dies.zql")
+    assert not beside.exists()
+    assert way == "run" or not kept.exists()
+    zql("clean")
+    assert not kept.exists()
+
+
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are elsewhere")
 def test_clean_removes_semaphores_of_killed_runs(zql, tmp_path):
     killed(tmp_path)
@@ -117,7 +134,11 @@ def test_clean_removes_semaphores_of_killed_runs(zql, tmp_path):
 
 def test_a_run_goes_on_behind_another_that_was_killed(zql, tmp_path):
     killed(tmp_path)
+    (before,) = json.loads(zql("runs", "--format", "json").stdout)
+    assert before["seconds"] > 0
     done = zql("run", "dies.zql", "--resume", "--json")
+    after = json.loads(zql("runs", "--format", "json").stdout)
+    assert after[1] == before, "its notes say what its folders said"
     assert json.loads(done.stdout)["counters"]["tasks_reused"] == 1
     assert not list(tmp_path.rglob(".zql-work-*"))
 

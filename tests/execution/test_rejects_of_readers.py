@@ -120,7 +120,9 @@ def test_the_limit_ends_the_run(lines):
         with pytest.raises(zql.UdfError, match=told) as info:
             lines.run(SCRIPT.replace("INTO 'rejects/'", f"INTO 'rejects/' LIMIT {limit}"))
         assert info.value.code == "R719"
-        assert info.value.notes[0].startswith("the first: in-000.jsonl, line 5: no JSON, column 2")
+        assert info.value.notes[0].startswith(
+            "one of them: in-000.jsonl, line 5: no JSON, column 2"
+        )
     assert lines.names() == before
     lines.run(SCRIPT.replace("INTO 'rejects/'", "INTO 'rejects/' LIMIT 4"))
 

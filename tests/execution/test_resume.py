@@ -298,6 +298,8 @@ def test_statements_that_are_done_are_not_done_again(steps):
 
 
 MODE = "mode = 'overwrite'"
+OVER = f"OPTIONS ({MODE})"
+FOLDERS = "format = 'jsonl', partition_by = [k], write_partition_columns = true"
 GROUPS = (
     HEAD + "FROM 'in*.jsonl' |> EXTEND q.double(a) AS b |> AGGREGATE sum(b) AS b GROUP BY id % 3"
 )
@@ -309,13 +311,11 @@ GROUPS = (
         (f" |> WRITE 'all.jsonl' OPTIONS ({MODE})", "all.jsonl"),
         (f" |> WRITE 'out/{{shard}}.jsonl' OPTIONS ({MODE})", "out/0.jsonl"),
         (
-            " AS k |> WRITE 'out/' OPTIONS (format = 'jsonl', partition_by = [k], "
-            f"write_partition_columns = true, {MODE})",
+            f" AS k |> WRITE 'out/' OPTIONS ({FOLDERS}, {MODE})",
             "out/k=1/part-00000.jsonl",
         ),
         (
-            f" |> FORK (|> WRITE 'all.jsonl' OPTIONS ({MODE})),"
-            f" (|> WRITE 'out/{{shard}}.jsonl' OPTIONS ({MODE}))",
+            f" |> FORK (|> WRITE 'all.jsonl' {OVER}), (|> WRITE 'out/{{shard}}.jsonl' {OVER})",
             "out/0.jsonl",
         ),
     ],

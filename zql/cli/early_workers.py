@@ -25,8 +25,8 @@ def early_workers(scripts: Sequence[Script], temp_dir: str | None) -> Iterator[N
     from zql.execution import fork_server
     from zql.execution.settings import Settings
 
-    fork_server.start_early(Settings(temp_dir=temp_dir).temp_root())
     try:
+        fork_server.start_early(Settings(temp_dir=temp_dir).temp_root())
         yield
     finally:
         fork_server.close_early()

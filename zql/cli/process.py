@@ -42,13 +42,28 @@ class _Signals:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
+        told = sys.unraisablehook
+
+        def hear(lost: sys.UnraisableHookArgs) -> None:
+            # Python drops an exception that it meets while it tidies up after an object.
+            if isinstance(lost.exc_value, KeyboardInterrupt) and self.received is not None:
+                self._again(self.received)
+            else:
+                told(lost)
+
+        sys.unraisablehook = hear
+
+    def _again(self, number: int) -> None:
+        import threading
+
+        _later(threading, _AGAIN, lambda: os.kill(os.getpid(), number))
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         import threading
 
         if _is_importing(frame):
             # Python swallows exceptions in the midst of an import: come again in a moment.
-            _later(threading, _AGAIN, lambda: os.kill(os.getpid(), number))
+            self._again(number)
             return
         if self.received is None:
             self.received = number

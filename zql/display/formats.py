@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from zql.display.text import is_numeric, safe_text
 from zql.errors import RunError
+from zql.storage.parquet_bounds import bounded, leaves
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,8 +131,10 @@ def _parquet(rows: ResultRows, out: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    schema = rows.arrow_schema()
+    bounds = bounded(leaves(schema))
     try:
-        with pq.ParquetWriter(out, rows.arrow_schema(), compression="zstd") as writer:
+        with pq.ParquetWriter(out, schema, compression="zstd", write_statistics=bounds) as writer:
             for batch in rows.batches():
                 writer.write_batch(batch)
     except pa.ArrowNotImplementedError as error:

@@ -60,10 +60,10 @@ class _Names(list[str]):
 class ForkServer:
     """A server of one pool; it is started with the first worker, and again when it has ended."""
 
-    def __init__(self, folder: str, *, owned: bool = False) -> None:
-        """It will listen at a socket in `folder`; one that is `owned` is removed with it."""
-        self._folder = folder
-        self._owned = [folder] if owned else []
+    def __init__(self, folder: str = "", root: str = _SHORT_ROOT) -> None:
+        """It will listen at a socket in `folder`, or in one of its own in `root`."""
+        self._folder, self._root = folder, root
+        self._owned: list[str] = []
         server: Any = forkserver.ForkServer()
         server._preload_modules = _Names(_LOADED)
         self._server = server
@@ -73,22 +73,28 @@ class ForkServer:
         # Else the socket gets a folder that a kill would leave.
         config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
         before = config.get("tempdir")
-        if len(self._folder.encode()) >= _LONGEST_FOLDER:
-            self._folder = make_folder(_SHORT_ROOT)
-            self._owned.append(self._folder)
+        self._make_folder()
         config["tempdir"] = self._folder
-        # Ctrl-C goes to all processes of a terminal, and this one would show where it was hit. The
-        # tracker comes first: whoever starts it hears Ctrl-C again afterwards.
-        with _libraries_alone():
-            resource_tracker.ensure_running()
-        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Ctrl-C, and a terminal's end, go to all processes of a terminal, and these would show
+        # where they were hit. The tracker comes first: whoever starts it hears Ctrl-C again
+        # afterwards.
         try:
-            with _libraries_alone():
-                self._server.ensure_running()
+            for ensure_running in (resource_tracker.ensure_running, self._server.ensure_running):
+                with _deaf(signal.SIGINT, signal.SIGHUP), _libraries_alone():
+                    ensure_running()
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
             config["tempdir"] = before
         return int(self._server._forkserver_pid)
+
+    def _make_folder(self) -> None:
+        """Makes a folder that is not there, or has a name that is too long."""
+        if 0 < len(self._folder.encode()) < _LONGEST_FOLDER:
+            return
+        with _deaf(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # else nobody knows of it
+            self._folder = make_folder(_SHORT_ROOT if self._folder else self._root)
+            self._owned.append(self._folder)
+        if len(self._folder.encode()) >= _LONGEST_FOLDER:
+            self._make_folder()
 
     def fork(self, descriptors: Sequence[int]) -> tuple[int, int]:
         """A new worker: where its status is read, and where what it shall do is written."""
@@ -104,6 +110,16 @@ class ForkServer:
             self._server._stop()
         for folder in self._owned:
             remove_folder(folder)
+
+
+@contextmanager
+def _deaf(*signals: signal.Signals) -> Iterator[None]:
+    """Neither this thread nor what it starts meanwhile hears these signals."""
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
 @contextmanager
@@ -138,10 +154,12 @@ def start_early(root: str) -> None:
     loads what it needs meanwhile. `close_early` ends it when nobody took it.
     """
     if sys.platform.startswith("linux") and not _early:
-        with suppress(ZqlError, OSError):  # the pool will say so, if it has the same trouble
-            server = ForkServer(make_folder(root), owned=True)
-            _early.append(server)
+        server = ForkServer(root=root)
+        _early.append(server)
+        try:
             server.start()
+        except (ZqlError, OSError):
+            close_early()  # the pool will say so, if it has the same trouble
 
 
 def started_early() -> ForkServer | None:

@@ -170,10 +170,27 @@ def _last_seen(path: Path, noted: Sequence[Mapping[str, Any]]) -> float:
     pid = noted[0].get("pid")
     found = [path.stat().st_mtime]
     for place in {str(place) for record in noted for place in record.get("places", ())}:
-        for home in Path(place).glob(f"*-{pid}-*"):
-            with suppress(OSError):
-                found += [each.stat().st_mtime for each in (home, home / "journal")]
+        found += [last_seen(str(home)) for home in Path(place).glob(f"*-{pid}-*")]
     return max(found)
+
+
+def last_seen(home: str) -> float:
+    """When a run last put something down in a folder of its own."""
+    found = [0.0]
+    for path in (home, os.path.join(home, "journal")):
+        with suppress(OSError):
+            found.append(os.stat(path).st_mtime)
+    return max(found)
+
+
+def keep_end(home: str, last: float) -> None:
+    """Before the folder of a killed run goes: its notes keep the time when it was last at work."""
+    pid = os.path.basename(home).split("-")[-2]
+    with suppress(OSError):
+        for path in _paths():
+            ours = path.name.endswith(f"-{pid}{_SUFFIX}") and not has_writer(str(path))
+            if ours and path.stat().st_mtime < last:
+                os.utime(path, (last, last))
 
 
 def _paths() -> Iterator[Path]:

@@ -11,9 +11,9 @@ from dataclasses import field
 from functools import partial
 
 from zql.execution.cache_folder import CacheFolder, size_of
-from zql.execution.owned_folder import OwnedFolder, found
-from zql.execution.temporary_folders import remove_folder, remove_stale, stale_folders
-from zql.execution.work import BESIDE, KEPT, LeftWork, noted
+from zql.execution.owned_folder import OwnedFolder, found, is_orphan
+from zql.execution.temporary_folders import remove_any, remove_folder, stale_folders
+from zql.execution.work import BESIDE, KEPT, LeftWork
 from zql.storage.files import discard
 from zql.tree import node
 
@@ -46,12 +46,15 @@ def left_overs(
             for path in found(place, prefix):
                 owned = OwnedFolder.take(path)
                 if owned is not None:
-                    left = LeftWork(owned, noted(path))
+                    left = LeftWork.of(owned)
                     yield LeftOver(path, size_of(path), "work of a dead run", left.remove)
                     owned.release()
+                elif is_orphan(path):
+                    remove = partial(remove_folder, path)
+                    yield LeftOver(path, size_of(path), "work of a dead run", remove)
         for path in stale_folders(place):
             what = "temporary files of a dead run"
-            yield LeftOver(path, size_of(path), what, partial(remove_stale, path))
+            yield LeftOver(path, size_of(path), what, partial(remove_any, path))
         yield from _unpublished(place)
     for cache in dict.fromkeys(caches):
         for path, size in CacheFolder(cache).old(days):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from zql.execution.temporary_folders import remove_folder
+from zql.execution.temporary_folders import remove_any, remove_folder
 
 _LOCK = "lock"
 _WORDS = 2
@@ -52,7 +52,13 @@ class OwnedFolder:
             os.close(lock)
 
     def remove(self) -> None:
-        """Removes the folder with what is in it."""
+        """Removes the folder with what is in it; the lock goes last, so that a folder that is half
+        removed can still be taken.
+        """
+        with suppress(OSError):
+            for name in os.listdir(self.path):
+                if name != _LOCK:
+                    remove_any(os.path.join(self.path, name))
         remove_folder(self.path)
         self.release()
 
@@ -69,14 +75,22 @@ def locked(descriptor: int) -> bool:
 
 
 def remove_unused(path: str) -> None:
-    """Removes a folder whose owner died before there was anything in it, perhaps even the lock."""
+    """Removes a folder that nobody can take up."""
+    if is_orphan(path):
+        remove_folder(path)
+
+
+def is_orphan(path: str) -> bool:
+    """Whether a folder's owner died before there was anything in it, or when it had removed the
+    lock: then nobody can take it up.
+    """
     pid = os.path.basename(path).split("-")[-2]
     with suppress(OSError):
-        used = set(os.listdir(path)) - {_LOCK, f".{_LOCK}"}
+        names = set(os.listdir(path))
         mine = os.lstat(path).st_uid == os.getuid()
         dead = os.path.isdir("/proc/self") and not os.path.exists(f"/proc/{pid}")
-        if mine and dead and not used:
-            remove_folder(path)
+        return mine and dead and (_LOCK not in names or names == {_LOCK})
+    return False
 
 
 def found(root: str, prefix: str) -> Iterator[str]:

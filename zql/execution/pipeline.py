@@ -196,7 +196,7 @@ class Pipeline:
                     numbered += piece.num_rows
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
                 yield piece
-        count.rows_in = self.records_in
+        count.rows_in = count.rows_out if isinstance(part, Part) else self.records_in
 
     def _kept(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Rows that another stage left, as they are: DuckDB would only copy them."""

@@ -242,7 +242,7 @@ def check_rows(policy: ErrorPolicy, rows: int, first: str, notes: tuple[str, ...
         f"{what} failed in {policy.operator}, and its ON ERROR allows {most or 'none'}",
         code="R719",
         span=policy.span,
-        notes=(f"the first: {first}", *notes),
+        notes=(f"one of them: {first}", *notes),
         hint=f"raise the limit (LIMIT {max(10, most * 10)}), or leave it out; {_see_all(policy)}",
     )
 
@@ -260,7 +260,7 @@ def check_percent(policy: ErrorPolicy, rejected: Sequence[Rejected]) -> None:
         f"allows {most:g} PERCENT",
         code="R719",
         span=policy.span,
-        notes=(f"the first: {first.first}", *first.notes),
+        notes=(f"one of them: {first.first}", *first.notes),
         hint=f"raise the limit, or leave it out; {_see_all(policy)}",
     )
 

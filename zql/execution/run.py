@@ -618,7 +618,8 @@ class Run:
         seconds = time.perf_counter() - began
         records_in = native.records_in
         profile = summed(native.profiles)
-        kept = sum(file.bytes for number in stage.inputs for file in self.results.get(number, ()))
+        files = [file for number in stage.inputs for file in self.results.get(number, ())]
+        kept, rows_read = sum(file.bytes for file in files), sum(file.rows for file in files)
         self.reports.append(
             StageReport(
                 stage.id,
@@ -627,7 +628,7 @@ class Run:
                 rows,
                 seconds,
                 records_in,
-                (StepCount("SQL", records_in, rows, seconds),),
+                (StepCount("SQL", records_in + rows_read, rows, seconds),),
                 profile.bytes_read + kept,
                 written,
                 profile.bytes_spilled,

@@ -306,5 +306,6 @@ def death_error(
         f"the worker on {place} died {death.tries} times ({death.reason}){calling}",
         code="R715",
         notes=death.notes,
-        hint="the function may crash the process, call exit, or use too much memory",
+        hint="the function may crash the process, call exit, or use too much memory; ON ERROR lets"
+        " exceptions go, not this",
     )

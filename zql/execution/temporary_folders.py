@@ -33,11 +33,11 @@ def make_folder(root: str, prefix: str = "zql") -> str:
 def remove_stale_folders(root: str) -> None:
     """Removes this user's folders, and temporary files, of processes that were killed."""
     for path in stale_folders(root):
-        remove_stale(path)
+        remove_any(path)
 
 
-def remove_stale(path: str) -> None:
-    """Removes what `stale_folders` found: a folder, or a file."""
+def remove_any(path: str) -> None:
+    """Removes a folder, or a file."""
     if os.path.isdir(path):
         remove_folder(path)
         return

@@ -285,7 +285,7 @@ class Caller:
                         end = len(found) + bound.ahead.width - 1
                         failure.last = end if rows is None else _nth_true(rows, end)
                     if not catching.lets_go(failure):
-                        raise failure from None
+                        raise _with_values(failure, args) from None
                     catching.add(at, failure, args)
                     append(None)
         finally:
@@ -332,7 +332,7 @@ class _Catching:
     def add(self, row: int, error: CallError, args: tuple[Any, ...]) -> None:
         """Notes the failure of a row, unless it has one. Raises it when no policy lets it go."""
         if self._policy is None or error.fatal:
-            raise error
+            raise _with_values(error, args)
         given = show(args[0]) if len(args) == 1 else show(args)
         self.failed.setdefault(row, Failed(self._policy, row, error, given))
 
@@ -367,6 +367,13 @@ def iterator_of(found: Any) -> Iterator[Any] | None:
         return None
     items: Iterator[Any] = iter(found)
     return items
+
+
+def _with_values(error: CallError, args: tuple[Any, ...]) -> CallError:
+    """The error of a call of one row, with what it was given."""
+    if error.code == "R710" and error.last is None and args:
+        error.notes = (*error.notes, f"it was given {', '.join(map(show, args))}")
+    return error
 
 
 def _nth_true(rows: Sequence[bool], number: int) -> int:

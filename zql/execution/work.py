@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from zql.execution.history import keep_end, last_seen
 from zql.execution.journal import Journal, records
 from zql.execution.owned_folder import OwnedFolder, found, remove_unused
 from zql.execution.settings import Settings
@@ -40,6 +41,13 @@ class LeftWork:
 
     home: OwnedFolder
     records: tuple[dict[str, Any], ...]
+    last_seen: float
+    """When it was at work for the last time, in seconds since 1970."""
+
+    @classmethod
+    def of(cls, home: OwnedFolder) -> LeftWork:
+        """The work in the folder of a dead run."""
+        return cls(home, noted(home.path), last_seen(home.path))
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -54,6 +62,7 @@ class LeftWork:
 
     def remove(self) -> None:
         """Removes all of it, and folders for outputs that have none."""
+        keep_end(self.home.path, self.last_seen)
         for path in self.folders[:-1]:
             owned = OwnedFolder.take(path)
             if owned is not None:
@@ -208,8 +217,9 @@ def left_work(root: str, prefix: str, targets: Sequence[str] = ()) -> Iterator[L
             continue
         home = OwnedFolder.take(path)
         if home is None:
+            remove_unused(path)
             continue
-        left = LeftWork(home, noted(path))
+        left = LeftWork.of(home)
         if not targets or set(left.targets) & set(targets):
             yield left
         else:

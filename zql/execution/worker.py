@@ -44,8 +44,8 @@ def prepare(parent: int, folder: str, settings: Settings, safe_path: str | None 
     hit("worker_starting")
     _give_memory_back()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):  # programs that functions start hear it again
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if hasattr(signal, "pthread_sigmask"):  # the server heard none; programs of functions do
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})
     if _CLOSE is not None:
         signal.signal(_CLOSE, _close)
     sys.dont_write_bytecode = True

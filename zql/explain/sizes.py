@@ -56,7 +56,9 @@ def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
             yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
         elif spread is not None and not spread.keys:
             size = sum(f.size for n in walk(stage) if isinstance(n, lp.Scan) for f in n.files)
-            why = "as set" if settings.partitions else f"{mib(size)} of files"
+            reads = [n for n in walk(stage) if isinstance(n, lp.StageResult | lp.MemoryScan)]
+            why = f"for {mib(size)} of files" if size or not reads else "for rows yet to be made"
+            why = "as set" if settings.partitions else why
             yield Note("sizes", f"stage {stage.id}: {spread.parts} partitions: {why}")
 
 

@@ -112,11 +112,14 @@ def _check(hint: ast.Option, op: ast.PipeOperator, seen: set[str]) -> None:
         raise BindError(f'the hint "{name}" is given twice', code="N208", span=hint.span)
     seen.add(name)
     fits, wanted = HINTS[name]
-    if not fits(_value(hint)):
+    value = _value(hint)
+    if not fits(value):
+        near = nearest(str(value), sorted(STRATEGIES)) if name == "strategy" else ()
         raise BindError(
             f"{name} takes {wanted}, not {hint.value.span.text if hint.value.span else 'this'}",
             code="T331",
             span=hint.value.span or hint.span,
+            hint=did_you_mean(near),
         )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from zql.errors import StorageError, UsageError, did_you_mean, nearest
 from zql.expr.sql import quote_identifier
 from zql.schema import DataType
-from zql.storage import parquet_join
+from zql.storage import parquet_bounds, parquet_join
 from zql.storage.format import BatchWriter, WriteColumn
 from zql.storage.threads import Threads
 
@@ -108,7 +108,8 @@ class ParquetWriter(BatchWriter):
             raise StorageError("a Parquet file needs at least one column", code="R728")
         fields = zip(columns, schema, strict=True)
         self._schema = pa.schema([pa.field(c.name, _arrow_type(f.type, c)) for c, f in fields])
-        self._encode = partial(_encoded, self._schema, _page_options(options, compression))
+        paths = parquet_bounds.leaves(self._schema)
+        self._encode = partial(_encoded, self._schema, _page_options(options, compression), paths)
         self._group_rows = int(options.get("row_group_size", ROW_GROUP_ROWS))
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
@@ -193,6 +194,7 @@ def _page_options(options: Mapping[str, Any], compression: str | None) -> dict[s
 def _encoded(
     schema: pa.Schema,
     options: Mapping[str, Any],
+    paths: Sequence[tuple[str, bool]],
     blocks: list[pa.RecordBatch],
     spare: pa.Buffer | None,
 ) -> pa.Buffer:
@@ -205,7 +207,13 @@ def _encoded(
 
     table = pa.Table.from_batches([_cast(block, schema) for block in blocks], schema)
     blocks.clear()
-    group = partial(pq.write_table, table, row_group_size=max(table.num_rows, 1), **options)
+    group = partial(
+        pq.write_table,
+        table,
+        row_group_size=max(table.num_rows, 1),
+        write_statistics=parquet_bounds.bounded(paths, table),
+        **options,
+    )
     most = int(table.nbytes * _ROOM) + _MIB
     if spare is None or spare.size < most:
         spare = pa.allocate_buffer(most)
