@@ -75,6 +75,37 @@ def test_a_signal_ends_a_run_and_leaves_nothing(tmp_path, number, code):
     assert list(tmp_path.iterdir()) == []
 
 
+FINALIZING = """
+import os, signal, time, weakref
+from zql.cli.process import guarded
+
+class Held: pass
+
+def call():
+    held = Held()
+    weakref.finalize(held, os.kill, os.getpid(), signal.SIGINT)
+    del held
+    time.sleep(10)
+    return 0
+
+raise SystemExit(guarded(call))
+"""
+
+
+def test_a_signal_is_heard_while_an_object_is_tidied_up():
+    """Python drops what is raised there."""
+    done = subprocess.run([sys.executable, "-c", FINALIZING], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+
+
+def test_ctrl_c_before_the_program_has_begun(tmp_path):
+    """While click is imported, for one: there is nothing to be said."""
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}"}
+    done = subprocess.run([*ZQL, "--version"], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
 def test_a_bug_asks_for_a_report(capsys):
     def broken():
         raise LookupError("not \x1b[31mthere")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 OTHERS = ("numpy", "pandas", "polars", "scipy", "sklearn", "tokenizers", "pytest")
 FUNCTIONS = """
@@ -59,16 +61,61 @@ def rows(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_core_install_does_it_all(tmp_path):
-    absent, place = tmp_path / "absent", tmp_path / "place"
-    place.mkdir()
+@pytest.fixture
+def environment(tmp_path):
+    """One in which the other libraries are not there."""
+    absent = tmp_path / "absent"
     for name in OTHERS:
         (absent / name).mkdir(parents=True)
         text = f"raise ModuleNotFoundError('no module', name={name!r})"
         (absent / name / "__init__.py").write_text(text)
+    return {**os.environ, "PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "library"),
+    [("pandas.DataFrame", "pandas"), ("polars.DataFrame", "polars"), ("np.ndarray", "numpy")],
+)
+def test_what_a_function_asks_for_is_named(tmp_path, environment, annotation, library):
+    module = f"""import zql
+@zql.udf(batch_size=10)
+def listed(x: '{annotation}') -> list[int]: return x
+def table(x: '{annotation}') -> list[dict]: return x
+"""
+    (tmp_path / "udf.py").write_text(module)
+    call = "SELECT q.listed(n) AS x" if library == "numpy" else "MAP BATCHES q.table"
+    query = f"IMPORT PYTHON 'udf.py' AS q; FROM range(3) AS r (n) |> {call}"
+    query += "" if library == "numpy" else " RETURNS (n BIGINT)"
+    done = subprocess.run(
+        [sys.executable, "-m", "zql", "-c", f"{query} ON ERROR SKIP"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"takes what {library} makes, which cannot be imported" in done.stderr
+    assert f"hint: pip install {library}" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it cannot be removed there")
+def test_a_working_folder_that_is_gone(tmp_path):
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "udf.py").write_text("def f(i: int) -> int: return i")
+    text = "IMPORT PYTHON 'udf.py' AS q; FROM range(2) AS r (i) |> SELECT q.f(i) AS x"
+    (tmp_path / "job.zql").write_text(f"{text} |> WRITE '{tmp_path}/out.jsonl';")
+    run = "import os; os.rmdir(os.getcwd()); from zql.__main__ import main; import sys;"
+    run += f" sys.argv = ['zql', 'run', '{tmp_path}/job.zql']; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", run], cwd=tmp_path / "gone", capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "R717 worker processes cannot be started: the working folder is gone" in done.stderr
+
+
+def test_a_core_install_does_it_all(tmp_path, environment):
+    place = tmp_path / "place"
+    place.mkdir()
     (place / "udf.py").write_text(FUNCTIONS)
     (place / "job.zql").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-m", "zql", "run", "job.zql", "--workers", "1", "--format", "jsonl"]
     done = subprocess.run(
         command, cwd=place, env=environment, capture_output=True, text=True, check=False

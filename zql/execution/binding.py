@@ -76,9 +76,8 @@ def failed(function: PythonFunction, row: int, error: BaseException) -> CallErro
     """What a function raised, as text: some exceptions cannot be sent to another process."""
     if isinstance(error, RefusedCallError):
         notes = error.frames or traces.frames(error)
-        return CallError(
-            error.code, function.name, row, error.message, hint=error.hint, notes=notes
-        )
+        told = (error.code, function.name, row, error.message)
+        return CallError(*told, hint=error.hint, notes=notes, fatal=error.fatal)
     no_memory = isinstance(error, MemoryError)
     return CallError(
         "R731" if no_memory else "R710",

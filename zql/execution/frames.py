@@ -7,6 +7,8 @@ must: a number may become another kind of number when nothing is lost, never tex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_origin
 
 from zql.execution import kinds
@@ -52,9 +54,21 @@ def handed(batch: pa.RecordBatch, form: str) -> Any:
     return _polars(table) if form == "polars" else table
 
 
-def _polars(table: pa.Table) -> Any:
-    import polars
+def _library(name: str) -> ModuleType:
+    """A library whose objects a function takes. Raises `RefusedCallError` where it is not there."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise RefusedCallError(
+            "R712",
+            f"takes what {name} makes, which cannot be imported: {error}",
+            hint=f"pip install {name}, or annotate the argument as pa.Table or as a list",
+            fatal=True,
+        ) from None
 
+
+def _polars(table: pa.Table) -> Any:
+    polars = _library("polars")
     for column in table.schema:
         if _has_interval(column.type):
             message = "cannot be handed an INTERVAL: polars has no type for it"
@@ -72,8 +86,7 @@ def _has_interval(type_: pa.DataType) -> bool:
 
 def _pandas(table: pa.Table) -> Any:
     """A frame of pandas; integers among NULLs stay integers."""
-    import pandas
-
+    pandas = _library("pandas")
     nullable = {t: getattr(pandas, f"{k}Dtype")() for t, k in _integer_names().items()}
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -231,6 +244,7 @@ def array_of(values: Sequence[Any], form: str, kind: Kind) -> Any:
         case "arrow":
             return array
         case "numpy":
+            _library("numpy")
             return array.to_numpy(zero_copy_only=False)
         case "series":
             return _pandas(_one_column(array))["x"].rename(None)

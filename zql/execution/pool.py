@@ -135,6 +135,14 @@ class Pool:
 
     def _start(self) -> Any:
         """An executor, tried again when the server of its workers is killed meanwhile."""
+        try:
+            os.getcwd()
+        except OSError as error:
+            raise RunError(
+                f"worker processes cannot be started: the working folder is gone ({error})",
+                code="R717",
+                hint="cd to a folder that is there",
+            ) from None
         for _ in range(_MOST_STARTS - 1):
             with suppress(*_SERVER_GONE):
                 return self._start_once()

@@ -10,14 +10,23 @@ class RefusedCallError(Exception):
     """
 
     def __init__(
-        self, code: str, message: str, hint: str | None = None, frames: tuple[str, ...] = ()
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        frames: tuple[str, ...] = (),
+        *,
+        fatal: bool = False,
     ) -> None:
-        """`frames` are the user's, when they are no longer in a traceback."""
+        """`frames` are the user's, when they are no longer in a traceback; a `fatal` one is of all
+        calls, and ends the run whatever ON ERROR says.
+        """
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
         self.frames = frames
+        self.fatal = fatal
 
 
 def took_too_long(seconds: float, frames: tuple[str, ...] = ()) -> RefusedCallError:
