@@ -48,6 +48,31 @@ def clause_order(place: Place) -> ParseError | None:
     )
 
 
+_BEFORE = {"SEED": ("INTO", "SHUFFLE"), "INTO": ("LIMIT", "ERROR")}
+"""A word of an operator, one before which it stands, and the one that makes it that operator."""
+
+
+def word_order(place: Place) -> ParseError | None:
+    """A part of SHUFFLE, or of ON ERROR, behind one that it should precede."""
+    word = place.name()
+    if word not in _BEFORE or "PIPE" not in place.expected:
+        return None
+    other, home = _BEFORE[word]
+    behind = False
+    for at in _before(place, min(place.at, place.last)):
+        name = place.kind_of(at)
+        if name in ("PIPE", "SEMICOLON"):
+            return None
+        behind = behind or name == other
+        if name == home:
+            break
+    else:
+        return None
+    if not behind:
+        return None
+    return place.error("S114", f"{word} stands before {other}", "put it there")
+
+
 def _since_select(place: Place) -> list[str] | None:
     """The clauses of the SELECT that the place is in; None in a pipeline."""
     found: list[str] = []

@@ -11,7 +11,7 @@ from zql.syntax.keywords import (
     RESERVED,
     STATEMENTS,
 )
-from zql.syntax.misplaced import clause_order, subpipes
+from zql.syntax.misplaced import clause_order, subpipes, word_order
 from zql.syntax.place import CLOSING, OPENING, Place, shortened
 
 _COMPARISONS = frozenset(
@@ -392,6 +392,7 @@ RULES = (
     _comparison,
     _forms,
     clause_order,
+    word_order,
     _clauses,
     _aliases,
 )
