@@ -70,7 +70,8 @@ def test_the_source_is_what_workers_get(place):
     )
     with place.session() as session, pytest.raises(UdfError) as caught:
         session.run(script)
-    (note,) = caught.value.notes
+    note, given = caught.value.notes
+    assert given.startswith("it was given {'id': 3")
     where, _, line = note.partition(": ")
     assert where == 'File "script.zql", line 5, in f'
     assert line == "if r['id'] == 3: raise ValueError(r['s'])"

@@ -213,7 +213,7 @@ def test_what_does_not_fit_in_any_part_is_told_by_name(limited):
         limited.run(f"{IMPORT}FROM 'in.jsonl' |> EXTEND q.few(id) AS x |> WRITE 'out.jsonl'")
     assert caught.value.code == "R731"
     assert "it was halved 5 times" in caught.value.notes
-    assert "split_size" in caught.value.hint
+    assert caught.value.hint == "raise the memory budget (--memory)", "smaller parts did not help"
 
 
 def test_what_sees_a_whole_task_is_not_halved(limited):

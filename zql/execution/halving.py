@@ -6,6 +6,7 @@ keep their rows, and one writer takes them all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,10 +29,16 @@ from zql.physical.plan import CallPython
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SMALLER = re.compile(r",(?: (run fewer workers),)? or lower split_size$")
 MEMORY = frozenset({"R716", "R731"})
 """The codes of tasks that had too little memory."""
 _MOST_DEPTH = 5
 """A task is done in no more than so many halvings: 32 parts."""
+
+
+def _without(hint: re.Match[str]) -> str:
+    """What else helps than smaller parts, which did not."""
+    return f" or {hint[1]}" if hint[1] else ""
 
 
 def done_in_halves(
@@ -48,8 +55,10 @@ def done_in_halves(
     parts = _halves(spec) if depth < _MOST_DEPTH else None
     if parts is None:
         tried = f"it was halved {depth} times" if depth > 1 else "it was halved once"
-        notes = (*failure.notes, tried) if depth else failure.notes
-        return TaskResult(spec.id, None, failure=replace(failure, notes=notes))
+        if depth:
+            hint = _SMALLER.sub(_without, failure.hint or "")
+            failure = replace(failure, notes=(*failure.notes, tried), hint=hint or None)
+        return TaskResult(spec.id, None, failure=failure)
     folder = make_folder(spec.settings.temp_root())
     try:
         results = []
