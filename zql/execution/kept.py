@@ -140,29 +140,30 @@ def write_groups(
     starts: str,
     batch_rows: int,
     file_bytes: Callable[[int], int],
-) -> list[KeptFile]:
+    done: Callable[[KeptFile], None],
+) -> None:
     """Writes batches into files, and ends one at a group's end when it has enough bytes.
 
-    How many these are `file_bytes` says, from the bytes in all files before it.
+    How many these are `file_bytes` says, from the bytes in all files before it; `done` gets each
+    file when it is whole.
     A file begins where the column `starts` is 1. Without one all rows go into one file, which is
     there even when there are no rows.
     """
-    files: list[KeptFile] = []
     writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
-    written, before = 0, 0
+    written, before, number = 0, 0, 0
     for batch in rechunked(batches, batch_rows):
         for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
             if writer is not None and begins:
-                files.append(writer.close())
+                done(writer.close())
                 writer = None
                 before += written
+                number += 1
             if writer is None:
-                writer, written = KeptWriter(_path(folder, len(files)), schema), 0
+                writer, written = KeptWriter(_path(folder, number), schema), 0
             writer.write(piece)
             written += piece.nbytes
     if writer is not None:
-        files.append(writer.close())
-    return files
+        done(writer.close())
 
 
 def _at_groups(

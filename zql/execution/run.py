@@ -479,7 +479,9 @@ class Run:
         host = self.host
         self.look_for_rejects(stage)
         settings = host.settings.for_stage(stage.resources, python=False)
-        return NativeStage(stage, self.engine, settings, self.results, host.objects)
+        native = NativeStage(stage, self.engine, settings, self.results, host.objects)
+        native.summed = self.reuse is not None
+        return native
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
