@@ -19,22 +19,16 @@ def check_columns(plan: lp.LogicalPlan, rule: str, outer: frozenset[str] = froze
     """Every column that an operator uses must come from its inputs, or from an outer query."""
     inputs = [c for c in children(plan) if isinstance(c, lp.LogicalPlan)]
     known = outer.union(*(frozenset(c.name for c in i.columns) for i in inputs))
-    if inputs:
-        for column in _used_columns(plan):
-            if column.name not in known:
-                raise InternalError(
-                    f"the rule {rule} lost the column {column.name} below {type(plan).__name__}"
-                )
+    for used in [node for root in _roots(plan) for node in _below(root)]:
+        if isinstance(used, ex.Column) and inputs and used.name not in known:
+            raise InternalError(
+                f"the rule {rule} lost the column {used.name} below {type(plan).__name__}"
+            )
+        if isinstance(used, ex.Subquery):
+            check_columns(used.query, rule, known)  # type: ignore[arg-type]
     for below in inputs:
         lateral = isinstance(plan, lp.Lateral) and below is plan.right
         check_columns(below, rule, known if lateral else outer)
-    for subquery in _subqueries(plan):
-        check_columns(subquery, rule, known)
-
-
-def _own(plan: lp.LogicalPlan) -> list[Node]:
-    """The nodes of the operator's expressions, without its inputs and subqueries' plans."""
-    return [n for c in children(plan) if not isinstance(c, lp.LogicalPlan) for n in _below(c)]
 
 
 def _below(root: Node) -> list[Node]:
@@ -47,8 +41,8 @@ def _below(root: Node) -> list[Node]:
     return found
 
 
-def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
-    """The columns in the operator's expressions; those that it defines are not used ones."""
+def _roots(plan: lp.LogicalPlan) -> list[Node]:
+    """The operator's expressions; the columns that it defines are none of them."""
     match plan:
         case lp.Project():
             roots: list[Node] = [a.expr for a in plan.assigns]
@@ -74,11 +68,7 @@ def _used_columns(plan: lp.LogicalPlan) -> list[ex.Column]:
             roots = [plan.list]
         case _:
             roots = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
-    return [n for root in roots for n in _below(root) if isinstance(n, ex.Column)]
-
-
-def _subqueries(plan: lp.LogicalPlan) -> list[lp.LogicalPlan]:
-    return [n.query for n in _own(plan) if isinstance(n, ex.Subquery)]  # type: ignore[misc]
+    return roots
 
 
 def has_python_calls(plan: lp.LogicalPlan) -> bool:
