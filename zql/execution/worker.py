@@ -23,13 +23,12 @@ from zql.storage import threads
 
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8
-_TRIM_BYTES = 8 << 20
-_FLUSH = (
-    # What DuckDB has freed goes back to the system soon, but not with each batch: to get it again
-    # costs more than to keep it.
-    "SET allocator_flush_threshold = '16MB'",
-    "SET allocator_bulk_deallocation_flush_threshold = '16MB'",
-)
+_KEPT_BYTES = 16 << 20
+"""What a worker keeps of freed memory: to get it again with each batch costs more."""
+_SPARING_BYTES = 1 << 20
+_SPARING_BELOW = 512 << 20
+"""With less for DuckDB in a worker nearly all goes back to the system at once."""
+_FLUSH = ("allocator_flush_threshold", "allocator_bulk_deallocation_flush_threshold")
 _CLOSE: signal.Signals | None = getattr(signal, "SIGURG", None)
 """Tells an idle worker to close what its calls were made of; Windows has none."""
 _state: dict[str, Any] = {}
@@ -42,7 +41,8 @@ def prepare(parent: int, folder: str, settings: Settings, safe_path: str | None 
     """
     _end_with(parent, safe_path)
     hit("worker_starting")
-    _give_memory_back()
+    kept = _SPARING_BYTES if settings.worker_memory() < _SPARING_BELOW else _KEPT_BYTES
+    _keep_memory(kept)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):  # the server heard none; programs of functions do
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGHUP})
@@ -69,8 +69,8 @@ def prepare(parent: int, folder: str, settings: Settings, safe_path: str | None 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     threads.limit(1)
-    for statement in _FLUSH:
-        engine().rows(statement)
+    for name in _FLUSH:
+        engine().rows(f"SET {name} = '{kept}B'")
     import duckdb  # noqa: F401 - what scanning Arrow data needs
 
     gc.freeze()  # what is there stays: nobody need look through it, or write to it
@@ -238,11 +238,11 @@ def _end_with(parent: int, safe_path: str | None) -> None:
         os._exit(1)
 
 
-def _give_memory_back() -> None:
-    """Lets glibc keep less of what was freed: all workers together would hold much."""
+def _keep_memory(most: int) -> None:
+    """Lets glibc keep about half of so many freed bytes: all workers together would hold much."""
     import ctypes
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, most // 2)
