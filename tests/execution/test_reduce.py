@@ -197,13 +197,11 @@ def test_groups_are_never_torn_apart(sizes, batch_rows, file_bytes, tmp_path_fac
     schema = pa.schema([("g", pa.int64()), ("starts", pa.int8())])
     rows = pa.record_batch([pa.array(group, pa.int64()), pa.array(starts, pa.int8())], schema)
     folder = str(tmp_path_factory.mktemp("groups"))
-    files, whole = [], []
-    more = (batch_rows, lambda _: file_bytes)
-    kept.write_groups([rows], schema, folder, "starts", *more, files.append)
+    files = kept.write_groups([rows], schema, folder, "starts", batch_rows, lambda _: file_bytes)
     parts = [kept.part_table(kept.Part(f, 0, f.rows)).column("g").to_pylist() for f in files]
     assert list(itertools.chain.from_iterable(parts)) == group
     assert sum(len(set(part)) for part in parts) == len(sizes)
-    kept.write_groups([rows], schema, folder, "", *more, whole.append)
+    whole = kept.write_groups([rows], schema, folder, "", batch_rows, lambda _: file_bytes)
     assert [file.rows for file in whole] == [len(group)]
 
 

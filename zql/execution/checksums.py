@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from zql.execution.kept import KeptFile
-from zql.storage.threads import Threads
 
 _CHUNK = 1 << 20
 
@@ -41,31 +40,6 @@ def all_summed(files: Sequence[KeptFile], threads: int) -> tuple[KeptFile, ...]:
         return tuple(map(summed, files))
     with ThreadPoolExecutor(threads) as pool:
         return tuple(pool.map(summed, files))
-
-
-class Summing:
-    """Finished files that get their checksums while others are still written.
-
-    A context manager: leaving it ends its threads.
-    """
-
-    def __init__(self) -> None:
-        self._threads = Threads()
-        self._futures: list[Future[KeptFile]] = []
-
-    def add(self, file: KeptFile) -> None:
-        """Takes a file that is whole."""
-        self._futures.append(self._threads.submit(summed, file))
-
-    def files(self) -> list[KeptFile]:
-        """All files, in the order in which they came. Raises `OSError`."""
-        return [future.result() for future in self._futures]
-
-    def __enter__(self) -> Summing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.close()
 
 
 def is_whole(file: KeptFile) -> bool:

@@ -140,30 +140,29 @@ def write_groups(
     starts: str,
     batch_rows: int,
     file_bytes: Callable[[int], int],
-    done: Callable[[KeptFile], None],
-) -> None:
+) -> list[KeptFile]:
     """Writes batches into files, and ends one at a group's end when it has enough bytes.
 
-    How many these are `file_bytes` says, from the bytes in all files before it; `done` gets each
-    file when it is whole.
+    How many these are `file_bytes` says, from the bytes in all files before it.
     A file begins where the column `starts` is 1. Without one all rows go into one file, which is
     there even when there are no rows.
     """
+    files: list[KeptFile] = []
     writer: KeptWriter | None = None if starts else KeptWriter(_path(folder, 0), schema)
-    written, before, number = 0, 0, 0
+    written, before = 0, 0
     for batch in rechunked(batches, batch_rows):
         for piece, begins in _at_groups(batch, starts, written, file_bytes(before)):
             if writer is not None and begins:
-                done(writer.close())
+                files.append(writer.close())
                 writer = None
                 before += written
-                number += 1
             if writer is None:
-                writer, written = KeptWriter(_path(folder, number), schema), 0
+                writer, written = KeptWriter(_path(folder, len(files)), schema), 0
             writer.write(piece)
             written += piece.nbytes
     if writer is not None:
-        done(writer.close())
+        files.append(writer.close())
+    return files
 
 
 def _at_groups(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zql.errors import InternalError, Interrupted
 from zql.execution import kept, wide_sort
-from zql.execution.checksums import Summing
 from zql.execution.engine import OUT_OF_MEMORY, READERS, ArrowStream, Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.locate import scan_place
@@ -60,8 +59,6 @@ class NativeStage:
     ) -> None:
         self.records_in = 0
         self.profiles: list[Profile] = []
-        self.summed = False
-        """Whether files that it keeps need checksums."""
         self.statements = 0
         """How many statements were run, each for a part of the rows."""
         self._engine = engine
@@ -225,13 +222,7 @@ class NativeStage:
     ) -> list[KeptFile]:
         size = partial(group_file, split_size=self._settings.split_size)
         rows = self._settings.batch_rows
-        if not self.summed:
-            found: list[KeptFile] = []
-            kept.write_groups(batches, schema, folder, starts, rows, size, found.append)
-            return found
-        with Summing() as files:
-            kept.write_groups(batches, schema, folder, starts, rows, size, files.add)
-            return files.files()
+        return kept.write_groups(batches, schema, folder, starts, rows, size)
 
     def exchange(self, path: str, spread: Spread) -> Exchange:
         """Deals the rows to the partitions of an exchange."""

@@ -479,9 +479,7 @@ class Run:
         host = self.host
         self.look_for_rejects(stage)
         settings = host.settings.for_stage(stage.resources, python=False)
-        native = NativeStage(stage, self.engine, settings, self.results, host.objects)
-        native.summed = self.reuse is not None
-        return native
+        return NativeStage(stage, self.engine, settings, self.results, host.objects)
 
     def inputs(self, stage: Stage) -> list[Input]:
         """The parts of a stage's source."""
