@@ -77,20 +77,17 @@ def check_names(script: ast.Script, params: Mapping[str, Any], declared: Declara
         for name, declare in own.items()
         if declare.default is None and name not in params and name not in declared.parameters
     ]
+    given = dict.fromkeys((*own, *shared, *params, *declared.parameters))
     missing += [
         ParameterError(
             f"the parameter ${name} has no value",
             code="A501",
             span=span,
-            hint=did_you_mean(
-                tuple(
-                    f"${n}" for n in nearest(name, [*own, *shared, *params, *declared.parameters])
-                )
-            )
+            hint=did_you_mean(tuple(f"${n}" for n in nearest(name, list(given))))
             or f"give one: -p {name}=.. or params={{'{name}': ..}}",
         )
         for name, span in uses.items()
-        if name not in {*own, *shared, *params, *declared.parameters}
+        if name not in given
     ]
     errors += missing
     if len(errors) == 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from zql.execution import kinds, traces
 from zql.execution.arguments import to_python
 from zql.execution.kinds import Kind
-from zql.execution.misfit import Misfit
+from zql.execution.misfit import Misfit, show
 from zql.execution.refused import RefusedCallError
 from zql.expr.expression import Column, Expr, SharedObject, TaskContext
 from zql.expr.functions import FunctionParameter, PythonFunction
@@ -38,7 +38,7 @@ AsText = Callable[["pa.RecordBatch", str, Kind], "pa.Array"]
 """A column of a batch in its wire type, when Arrow's own type says nothing to Python."""
 
 
-GO_ON = "ON ERROR SKIP INTO 'rejects.jsonl' behind the operator goes on without what fails"
+_GO_ON = "ON ERROR SKIP INTO 'rejects.jsonl' behind the operator goes on without what fails"
 
 
 class CallError(Exception):
@@ -71,9 +71,19 @@ class CallError(Exception):
         self.hint = hint
         self.notes = notes
 
+    def given(self, args: Sequence[Any]) -> CallError:
+        """The error with what the function was given."""
+        self.notes = (*self.notes, f"it was given {', '.join(map(show, args))}")
+        return self
 
-def failed(function: PythonFunction, row: int, error: BaseException) -> CallError:
-    """What a function raised, as text: some exceptions cannot be sent to another process."""
+
+def failed(
+    function: PythonFunction, row: int, error: BaseException, hint: str | None = _GO_ON
+) -> CallError:
+    """What a function raised, as text: some exceptions cannot be sent to another process.
+
+    The `hint` is what else can be done than to mend it.
+    """
     if isinstance(error, RefusedCallError):
         notes = error.frames or traces.frames(error)
         told = (error.code, function.name, row, error.message)
@@ -84,7 +94,7 @@ def failed(function: PythonFunction, row: int, error: BaseException) -> CallErro
         function.name,
         row,
         f"raised {traces.told(error)}",
-        hint="raise the memory budget (--memory), or lower split_size" if no_memory else GO_ON,
+        hint="raise the memory budget (--memory), or lower split_size" if no_memory else hint,
         notes=traces.frames(error),
         fatal=not isinstance(error, Exception) or no_memory,
     )

@@ -224,9 +224,8 @@ def _dealt(batches: list[pa.RecordBatch], spread: Spread) -> Pieces:
     found = pc.value_counts(numbers)
     sizes = dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
     cuts = accumulate((sizes.get(number, 0) for number in range(spread.parts)), initial=0)
-    return rows.take(pc.array_sort_indices(numbers)), list(
-        cuts
-    )  # rows that are equal stay in order
+    # The sort is stable: rows of one partition stay in order.
+    return rows.take(pc.array_sort_indices(numbers)), list(cuts)
 
 
 def _place_in(rows: pa.RecordBatch, spread: Spread) -> pa.Array:

@@ -9,7 +9,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from zql.execution import kinds, loader
-from zql.execution.binding import GO_ON, AsText, CallError, Catch, Constants, bind, failed
+from zql.execution.binding import AsText, CallError, Catch, Constants, bind, failed
 from zql.execution.misfit import Misfit, show
 from zql.execution.results import to_arrow
 from zql.execution.states import packed, unpacked
@@ -103,8 +103,7 @@ class Folder:
             raise self._error("R741", "", message, hint) from None
 
     def _failed(self, method: str, error: BaseException, row: int = 0) -> CallError:
-        found = failed(self._aggregate.function, row, error)
-        found.hint = None if found.hint == GO_ON else found.hint  # there is no ON ERROR for them
+        found = failed(self._aggregate.function, row, error, hint=None)  # they have no ON ERROR
         found.function = f"{self._aggregate.function.name}.{method}"
         return found
 
@@ -147,8 +146,7 @@ class Stepper(Folder):
         except self._catch as error:
             at = len(rows) - length_hint(todo) - 1
             found = self._failed("step", error, self._places[first + at])
-            found.notes = (*found.notes, f"it was given {', '.join(map(show, rows[at]))}")
-            raise found from None
+            raise found.given(rows[at]) from None
         finally:
             self.calls += len(rows) - length_hint(todo)
 

@@ -158,9 +158,16 @@ class Pool:
     def _start_once(self) -> Any:
         parent: int = os.getpid()
         context: Any = None
+        safe_path: str | None = None
         if sys.platform.startswith("linux"):
-            from zql.execution.fork_server import ForkContext, ForkServer, started_early
+            from zql.execution.fork_server import (
+                SAFE_PATH,
+                ForkContext,
+                ForkServer,
+                started_early,
+            )
 
+            safe_path = os.environ.get(SAFE_PATH)
             self._server = self._server or started_early() or ForkServer(self._folder)
             parent = self._server.start()  # it loads its modules while this process does
             context = ForkContext(self._server)
@@ -175,7 +182,7 @@ class Pool:
             timeout=None,
             context=context,
             initializer=worker.prepare,
-            initargs=(parent, self._folder, self._settings, os.environ.get("PYTHONSAFEPATH")),
+            initargs=(parent, self._folder, self._settings, safe_path),
         )
         executor.submit(os.getpid)  # starts them all
         return executor

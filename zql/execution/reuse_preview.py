@@ -23,9 +23,7 @@ from zql.physical.dealt import undealt
 from zql.physical.plan import (
     Collect,
     Drop,
-    Keep,
     PhysicalPlan,
-    Spread,
     Stage,
     WriteFiles,
     policies_of,
@@ -62,7 +60,7 @@ def previews(
     look = _Look(plan, settings, engine, tables)
     try:
         for each in plan.stages:
-            if isinstance(each.sink, Keep) and each.sink.spread and each.sink.spread.keys:
+            if each.spread is not None and each.spread.keys:
                 continue  # they are dealt only where their groups are not there
             stage = undealt(each, dealing(plan, each)) if each.by_partition else each
             if not isinstance(stage.sink, Drop | Collect) or is_python(stage):
@@ -87,7 +85,7 @@ class _Look:
             return Preview(stage.id, 0, None)
         found = self._tasks(stage) if is_python(stage) else self._statement(stage)
         done = [entry for entry in found if entry is not None]
-        if len(done) == len(found) and _spread(stage) is None:
+        if len(done) == len(found) and stage.spread is None:
             self._results[stage.id] = tuple(file for entry in done for file in entry.files)
             for number in (policy.number for policy in policies_of(stage)):
                 self._results[rejects_of(number)] = tuple(_rejects(number, done))
@@ -102,7 +100,7 @@ class _Look:
 
     def _statement(self, stage: Stage) -> list[Entry | None]:
         parts = self._parts(stage)
-        more = () if _spread(stage) is None else (_spread(stage),)
+        more = () if stage.spread is None else (stage.spread,)
         output = self._output(stage, 0, 1, whole=True)
         key = self.reuse.key_of(stage, self._results, output, *more)
         if len(parts) < 2:
@@ -148,10 +146,6 @@ class _Look:
             return KeptOutput("")
         part = format_of(output.format, output.own).part_compression(output.compression)
         return replace(output, compression=part)
-
-
-def _spread(stage: Stage) -> Spread | None:
-    return stage.sink.spread if isinstance(stage.sink, Keep) else None
 
 
 def _rejects(number: int, done: Sequence[Entry]) -> Iterator[KeptFile]:

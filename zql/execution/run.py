@@ -268,7 +268,7 @@ class Run:
         from zql.execution.writing import KeptOutput
 
         folder = folder or self.folder(f"stage-{stage.id}")
-        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        spread = stage.spread
         if spread is not None:
             if not spread.keys:  # else the stage that groups them says whether
                 self.exchanges[stage.id] = self.shuffle(stage, spread, folder)
@@ -379,7 +379,7 @@ class Run:
 
     def exchange(self, stage: Stage, folder: str) -> Exchange:
         """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
-        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        spread = stage.spread
         if spread is None:
             raise InternalError("the stage does not deal out its rows")
         path = os.path.join(folder, "exchange.arrow")

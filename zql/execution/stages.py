@@ -86,8 +86,7 @@ def input_bytes(stage: Stage, stages: Sequence[Stage], results: Results) -> int:
 
 
 def _is_dealt(stage: Stage) -> bool:
-    spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
-    return spread is not None and not spread.keys
+    return stage.spread is not None and not stage.spread.keys
 
 
 def reading(stage: Stage) -> Stage:

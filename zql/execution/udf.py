@@ -371,9 +371,7 @@ def iterator_of(found: Any) -> Iterator[Any] | None:
 
 def _with_values(error: CallError, args: tuple[Any, ...]) -> CallError:
     """The error of a call of one row, with what it was given."""
-    if error.code == "R710" and error.last is None and args:
-        error.notes = (*error.notes, f"it was given {', '.join(map(show, args))}")
-    return error
+    return error.given(args) if error.code == "R710" and error.last is None and args else error
 
 
 def _nth_true(rows: Sequence[bool], number: int) -> int:

@@ -19,7 +19,7 @@ from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.partition_aggregates import partition_aggregates
 from zql.optimizer.unseen_sorts import unseen_sorts
-from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Spread, Stage
+from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
 from zql.tree import children, walk
 
 
@@ -222,7 +222,7 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             why = f"its groups are made partition by partition, before stage {reader.id} reads them"
         elif reader.by_partition:
             why = f"{_consumer(reader, stage)} in stage {reader.id} takes its rows by keys"
-        elif _spread_of(reader) is not None:
+        elif reader.spread is not None and not reader.spread.keys:
             why = f"SHUFFLE deals its rows out in stage {reader.id}"
         elif _reads(reader, stage):
             calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
@@ -238,12 +238,6 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             if _consumer(reader, stage) in ("WHERE", "SQL", "UNNEST"):
                 why = f"its rows are computed once, before stage {reader.id} reads them"
         yield Note("stage", f"stage {stage.id} ends here: {why}")
-
-
-def _spread_of(stage: Stage) -> Spread | None:
-    """How a stage deals out the rows of a shuffle."""
-    spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
-    return spread if spread is not None and not spread.keys else None
 
 
 def _reads(reader: Stage, stage: Stage) -> bool:

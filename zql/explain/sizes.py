@@ -50,7 +50,7 @@ def size_notes(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
 def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
     """To how many partitions rows are dealt, and why."""
     for stage in plan.stages:
-        spread = stage.sink.spread if isinstance(stage.sink, Keep) else None
+        spread = stage.spread
         if stage.by_partition:
             own = settings.for_stage(stage.resources, python=False)
             yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
@@ -64,8 +64,7 @@ def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
 
 def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
     """Whether the rows of a stage are dealt out for another one, and to how many partitions."""
-    spread = rows.sink.spread if isinstance(rows.sink, Keep) else None
-    parts = spread.parts if spread else 1
+    parts = rows.spread.parts if rows.spread else 1
     plan = plan_of(rows)
     size = partitions.bytes_of_rows(plan, {}, {})
     found, count = partitions.choice(size, settings), f"{parts} partitions"

@@ -146,6 +146,11 @@ class Stage(Node):
     resources: Resources | None = field(default=None, compare=False)
 
     @property
+    def spread(self) -> Spread | None:
+        """How its rows are dealt to partitions, if they are."""
+        return self.sink.spread if isinstance(self.sink, Keep) else None
+
+    @property
     def inputs(self) -> tuple[int, ...]:
         """Ids of the stages whose results this one reads."""
         found = [n.stage for step in self.steps for n in walk(step) if isinstance(n, StageResult)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
 
-def leaves(schema: pa.Schema) -> list[tuple[str, bool]]:
+@lru_cache
+def leaves(schema: pa.Schema) -> tuple[tuple[str, bool], ...]:
     """The path of each column in a file, those within lists and structs too, and whether it has
     floating-point numbers; none when no column has.
     """
@@ -26,8 +28,8 @@ def leaves(schema: pa.Schema) -> list[tuple[str, bool]]:
     pq.write_table(schema.empty_table(), empty)
     found = pq.ParquetFile(empty).schema
     columns = [found.column(number) for number in range(len(found))]
-    told = [(column.path, column.physical_type in _FLOATS) for column in columns]
-    return told if any(is_float for _, is_float in told) else []
+    told = tuple((column.path, column.physical_type in _FLOATS) for column in columns)
+    return told if any(is_float for _, is_float in told) else ()
 
 
 def bounded(paths: Sequence[tuple[str, bool]], table: pa.Table | None = None) -> list[str] | bool:
