@@ -48,6 +48,7 @@ from interpreter import (
 )
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import optimize
+from zql.optimizer.rules import broadcast_joins
 from zql.session import ALL_RULES, Session
 from zql.source import Source
 
@@ -159,6 +160,39 @@ def test_every_shorter_pipeline_without_rules(session, tmp_path, monkeypatch):
         check(session, clauses, TABLE)
 
 
+@pytest.fixture
+def any_size(monkeypatch):
+    """Tasks join their rows to others however few or many there are."""
+    monkeypatch.setattr(broadcast_joins, "WORTH_BYTES", 0)
+    monkeypatch.setattr(broadcast_joins, "SHARE", 1)
+
+
+JOINED = (Join(), SemiJoin(False), SemiJoin(True))
+
+
+def test_joins_in_tasks(session, tmp_path, monkeypatch, any_size):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path, TABLE)
+    prepare(session, tmp_path)
+    session.disabled = frozenset()
+    session.set("split_size", 20)
+    others = (*MOVED, FlatMap(), Aggregate(), Check(), Unnest())
+    pipelines = [
+        clauses
+        for join in JOINED
+        for one in (PythonSet(), PythonWhere(), FlatMap())
+        for other in (*others, *JOINED)
+        for clauses in itertools.permutations((join, one, other))
+    ]
+    pipelines = pipelines if SOAK else pipelines[::5]  # each order as often as the others
+    broadcast = 0
+    for clauses in pipelines:
+        text = session.query(script(clauses), scan_locals=False).explain()
+        broadcast += "broadcast: the right side is" in text
+        check(session, clauses, TABLE)
+    assert broadcast > len(pipelines) / 3
+
+
 def test_optimizing_twice_changes_nothing(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_table(tmp_path, TABLE)
@@ -233,7 +267,9 @@ EXAMPLES = int(os.environ.get("ZQL_EXAMPLES", "30"))
     split=st.sampled_from([20, 1 << 20]),
     disabled=st.sets(st.sampled_from(sorted(ALL_RULES))),
 )
-def test_longer_pipelines(session, tmp_path, monkeypatch, clauses, rows, files, split, disabled):
+def test_longer_pipelines(  # noqa: PLR0913 - what is drawn
+    session, tmp_path, monkeypatch, any_size, clauses, rows, files, split, disabled
+):
     monkeypatch.chdir(tmp_path)
     for old in tmp_path.glob("t-*.jsonl"):
         old.unlink()

@@ -10,6 +10,7 @@ from zql.logical.plan import (
     BatchInput,
     Check,
     Filter,
+    Join,
     Limit,
     LogicalPlan,
     Project,
@@ -21,13 +22,19 @@ from zql.tree import walk
 
 
 def carried(plan: LogicalPlan, column: Column) -> LogicalPlan | None:
-    """The plan with `column` of its batch input among its columns; None when it cannot be."""
+    """The plan with `column` of its batch input among its columns; None when it cannot be.
+
+    A row that a join makes has it of its left side.
+    """
     match plan:
         case BatchInput():
             return replace(plan, columns=(*plan.columns, column))
         case Filter() | Unnest() | Check():
             inner = carried(plan.input, column)
             return None if inner is None else replace(plan, input=inner)
+        case Join():
+            left = carried(plan.left, column)
+            return None if left is None else replace(plan, left=left)
         case Project():
             inner = carried(plan.input, column)
             if inner is None:

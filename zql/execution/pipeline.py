@@ -53,6 +53,7 @@ from zql.logical.plan import (
     StageResult,
     called_functions,
 )
+from zql.physical.broadcast import has_join
 from zql.physical.exchange import exchange
 from zql.physical.folds import grouped
 from zql.physical.plan import CallPython, RunSql, Stage, Step, policies_in
@@ -110,11 +111,12 @@ class Pipeline:
         self._shard = Shard(*tasks, path)
         self._printer = Printer(task_name(self._shard))
         self._reduced_by = ""
-        # Rows are counted as they come; past a second call that count needs a column of its own.
+        # Rows are counted as they come; past a second call, or SQL before a call that is not the
+        # first step (a join), that count needs a column of its own.
         # Where groups are put together in the task, each row must keep its number.
-        called = [step.call for step in self.steps if isinstance(step, CallPython)]
-        self._numbered = len(called) > 1 or any(
-            isinstance(call, Fold) and call.kind == "PARTIAL" for call in called
+        called = {i: s.call for i, s in enumerate(self.steps) if isinstance(s, CallPython)}
+        self._numbered = max(called, default=0) > 1 or any(
+            isinstance(call, Fold) and call.kind == "PARTIAL" for call in called.values()
         )
         self._relations: Mapping[Node, str] = {}
         self._rejections = Rejections(self._places, self._place)
@@ -123,6 +125,9 @@ class Pipeline:
         self._stack.callback(self._printer.flush_rest)
 
     def __enter__(self) -> Pipeline:
+        if any(isinstance(step, RunSql) and has_join(step.plan) for step in self.steps):
+            # The rows of a task are a stream: of those it is joined to, a hash table is made.
+            self._stack.enter_context(self._engine.joins_as_written())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -255,11 +260,14 @@ class Pipeline:
     def _select(
         self, plan: LogicalPlan, stream: Iterator[pa.RecordBatch], count: StepCount
     ) -> Iterator[pa.RecordBatch]:
-        """Row-wise SQL over each batch."""
-        engine, sources = self.connection()
+        """Row-wise SQL over each batch; joins over all of them."""
         if self._numbered:
             plan = carried(plan, _NUMBER) or plan
         (leaf,) = leaves(plan)
+        if has_join(plan):
+            yield from self._join(plan, leaf, stream, count)
+            return
+        engine, sources = self.connection()
         relation = f"(SELECT {casts(leaf.columns)} FROM {_BATCH})"
         relations = sources.of(plan, {leaf: relation})
         sql = render(plan, relations)
@@ -282,6 +290,48 @@ class Pipeline:
             for piece in found:
                 count.rows_out += piece.num_rows
                 yield piece
+
+    def _join(
+        self,
+        plan: LogicalPlan,
+        leaf: BatchInput,
+        stream: Iterator[pa.RecordBatch],
+        count: StepCount,
+    ) -> Iterator[pa.RecordBatch]:
+        """SQL that joins the rows to others: one statement, whose hash table is made once."""
+        first = next(stream, None)
+        if first is None:
+            return
+        rows = Remembering(chain((first,), stream))
+        joined = self._over_all(plan, leaf, first.schema, rows)
+        while True:
+            began, waited = time.perf_counter(), rows.seconds
+            batch = next(joined, None)
+            count.seconds += time.perf_counter() - began - rows.seconds + waited
+            count.rows_in = rows.rows
+            if batch is None:
+                return
+            count.rows_out += batch.num_rows
+            yield from self._bounded(batch)
+
+    def _over_all(
+        self, plan: LogicalPlan, leaf: BatchInput, schema: pa.Schema, rows: Remembering
+    ) -> Iterator[pa.RecordBatch]:
+        """A statement that takes batches as they are made. Raises what is raised in them."""
+        engine, sources = self.connection()
+        name = self._stack.enter_context(registered_stream(engine, schema, rows))
+        relations = sources.of(plan, {leaf: f"(SELECT {casts(leaf.columns)} FROM {name})"})
+        try:
+            with placing(plan, relations):
+                yield from self._stack.enter_context(
+                    engine.batches(
+                        render(plan, relations), self._settings.batch_rows, lossless=True
+                    )
+                )
+        except ZqlError:
+            if rows.error is not None:
+                raise rows.error from None
+            raise
 
     def _call(
         self,
@@ -360,26 +410,15 @@ class Pipeline:
         first = next(stream, None)
         if first is None:
             return
-        engine, sources = self.connection()
         leaf = call.input
         if not isinstance(leaf, BatchInput):
             raise InternalError("parts of groups are made of batches")
-        rows = Remembering(chain((first,), stream))
-        name = self._stack.enter_context(registered_stream(engine, first.schema, rows))
         if isinstance(call, Fold):
             leaf = replace(leaf, columns=(*leaf.columns, _NUMBER))
-            plan = grouped(call, leaf, (_NUMBER,))
+            plan: LogicalPlan = grouped(call, leaf, (_NUMBER,))
         else:
             plan = exchange(call, leaf)
-        relations = sources.of(plan, {leaf: f"(SELECT {casts(leaf.columns)} FROM {name})"})
-        try:
-            yield from self._stack.enter_context(
-                engine.batches(render(plan, relations), self._settings.batch_rows, lossless=True)
-            )
-        except ZqlError:
-            if rows.error is not None:
-                raise rows.error from None
-            raise
+        yield from self._over_all(plan, leaf, first.schema, Remembering(chain((first,), stream)))
 
     def _call_each(
         self,
@@ -402,8 +441,8 @@ class Pipeline:
                 except CallError as error:
                     last = error.row if error.last is None else error.last
                     last = batch.num_rows - 1 if isinstance(caller, BatchCaller) else last
-                    ends = self._numbers(batch, count).take([error.row, last]).to_pylist()
-                    raise locate.call_error(error, self._place(*ends)) from None
+                    rows = self._numbers(batch, count).slice(error.row, last + 1 - error.row)
+                    raise locate.call_error(error, self._place(*_ends(rows))) from None
                 count.seconds += time.perf_counter() - began
                 count.calls = caller.calls
                 if result is None:
@@ -489,8 +528,7 @@ class Pipeline:
             return
         first, last = count.rows_in, count.rows_in + batch.num_rows - 1
         if ORDINAL in batch.schema.names:
-            numbers = batch.column(ORDINAL)
-            first, last = numbers[0].as_py(), numbers[batch.num_rows - 1].as_py()
+            first, last = _ends(batch.column(ORDINAL))
         note_rows(first, last)
 
     def place(self, first: int | None, last: int | None) -> str:
@@ -581,6 +619,14 @@ class _Constants:
     def load(self, function: PythonFunction, /) -> Callable[..., Any]:
         objects = self._pipeline.shared
         return objects.instances.load(function, objects)
+
+
+def _ends(numbers: pa.Array) -> tuple[int, int]:
+    """The first and the last of rows, which a join may have put in another order."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(numbers).as_py()
+    return ends["min"], ends["max"]
 
 
 def _calls_for_nothing(call: PythonOperator) -> bool:

@@ -35,6 +35,7 @@ from zql.execution.wording import worded
 from zql.execution.writing import Fed, FileOutput, KeptOutput, write_file
 from zql.failpoints import hit
 from zql.logical.plan import BatchInput, LogicalPlan, Scan
+from zql.physical.broadcast import has_join
 from zql.physical.plan import RunSql, Stage
 from zql.physical.sql import render
 from zql.source import Span
@@ -243,7 +244,7 @@ def _write(pipeline: Pipeline, output: FileOutput, number: int) -> KeptFile:
     """One COPY that takes the batches as they are made, with the last SQL step in it."""
     last = len(pipeline.steps) - 1
     step = pipeline.steps[last]
-    if isinstance(step, RunSql) and last > 0:
+    if isinstance(step, RunSql) and last > 0 and not has_join(step.plan):
         plan: LogicalPlan = step.plan
         stream = Remembering(pipeline.batches(last))
         (leaf,) = leaves(plan)

@@ -61,7 +61,8 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
         case lp.Join() | lp.Lateral():
             on = f" on {expression_text(plan.condition)}" if plan.condition is not None else ""
-            return f"{type(plan).__name__} {plan.kind}{on}"
+            held = ", broadcast" if isinstance(plan, lp.Join) and plan.broadcast else ""
+            return f"{type(plan).__name__} {plan.kind}{on}{held}"
         case lp.SetOperation():
             return f"{plan.kind.capitalize()}{' all' if plan.all else ''}"
         case lp.RecursiveUnion():

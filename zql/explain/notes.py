@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from zql.execution.sizes import mib
 from zql.explain.labels import word, written
 from zql.explain.stays import why_filter_stays, why_limit_stays
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import conjuncts, has_window
 from zql.optimizer.optimizer import Rewrite
+from zql.optimizer.rules.broadcast_joins import broadcast_joins
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.partition_aggregates import partition_aggregates
@@ -54,7 +56,7 @@ def notes_of(
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
     isolated = [r.plan for r in trace if r.rule == isolate_python_calls.__name__]
     # What these rules add is in nobody's way: they run last.
-    last = (keep_row_order.__name__, partition_aggregates.__name__)
+    last = (keep_row_order.__name__, partition_aggregates.__name__, broadcast_joins.__name__)
     moved = [bound, *(r.plan for r in trace if r.rule not in last)][-1]
     found = [
         *_pushed(isolated[0] if isolated else bound, moved),
@@ -64,7 +66,7 @@ def notes_of(
         *_typed(optimized),
         *_fused(stages, unfused),
         *_cuts(stages),
-        *_joins(optimized),
+        *_joins(optimized, stages),
         *_unseen_sorts(bound),
     ]
     found += [Note("reuse", text) for text in reuse]
@@ -229,6 +231,8 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             names = ", ".join(dict.fromkeys(word(c) for c in calls))
             parts = "group by group" if reader.by_file else "in parts"
             why = f"{names} in stage {reader.id} works on its rows {parts}"
+        elif _is_joined(reader, stage):
+            why = f"its rows are few: each task of stage {reader.id} joins its own to all of them"
         elif isinstance(reader.sink, Keep) and reader.sink.starts is not None:
             why = f"stage {reader.id} puts the rows of each group together"
         elif stage.limit is not None:
@@ -243,6 +247,19 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
 def _reads(reader: Stage, stage: Stage) -> bool:
     source = reader.source
     return isinstance(source, lp.StageResult) and source.stage == stage.id
+
+
+def _is_joined(reader: Stage, stage: Stage) -> bool:
+    """Whether the tasks of a stage join their rows to those of another one."""
+    rights = (join.right for join in _task_joins(reader))
+    return any(isinstance(r, lp.StageResult) and r.stage == stage.id for r in rights)
+
+
+def _task_joins(stage: Stage) -> list[lp.Join]:
+    """The joins that the tasks of a stage do."""
+    if stage.source is None:
+        return []
+    return [node for step in stage.steps for node in walk(step) if isinstance(node, lp.Join)]
 
 
 def _consumer(reader: Stage, stage: Stage) -> str:
@@ -263,12 +280,29 @@ _STRATEGIES = {
 }
 
 
-def _joins(optimized: lp.LogicalPlan) -> Iterator[Note]:
-    """What becomes of the strategies that hints ask for."""
-    for node in walk(optimized):
-        if isinstance(node, lp.Join) and node.strategy:
-            text = f"strategy {node.strategy}: {_STRATEGIES[node.strategy]}"
-            yield Note("join", text, _line(node.condition) if node.condition is not None else None)
+def _joins(optimized: lp.LogicalPlan, stages: PhysicalPlan) -> Iterator[Note]:
+    """Which joins tasks do, and what becomes of the strategies that hints ask for."""
+    homes = {
+        (join.right.columns, join.condition): stage.id
+        for stage in stages.stages
+        for join in _task_joins(stage)
+    }
+    for node in dict.fromkeys(n for n in walk(optimized) if isinstance(n, lp.Join)):
+        line = _line(node.condition) if node.condition is not None else None
+        home = homes.get((node.right.columns, node.condition)) if node.broadcast else None
+        if home is not None:
+            why = "as the hint asks" if node.strategy else _smallness(node.right)
+            yield Note("join", f"{word(node)} in each task of stage {home}: broadcast: {why}", line)
+        elif node.strategy:
+            yield Note("join", f"strategy {node.strategy}: {_STRATEGIES[node.strategy]}", line)
+
+
+def _smallness(right: lp.LogicalPlan) -> str:
+    """Why the right side of a join may be held by every task."""
+    files = {file for n in walk(right) if isinstance(n, lp.Scan) for file in n.files}
+    if not files:
+        return "the right side is written in the script"
+    return f"the right side is {mib(sum(file.size for file in files))} of files"
 
 
 # ---- order --------------------------------------------------------------------------------------

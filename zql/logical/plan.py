@@ -265,7 +265,8 @@ class Limit(Node):
 class Join(Node):
     """Kind INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, ASOF, ASOF LEFT. Order is open.
 
-    `strategy` is what a hint asks for: broadcast, hash or merge.
+    `strategy` is what a hint asks for: broadcast, hash or merge. With `broadcast`
+    tasks that make the rows of the left side join them themselves, each to all of the right one.
     """
 
     left: LogicalPlan
@@ -274,6 +275,7 @@ class Join(Node):
     condition: Expr | None = None
     strategy: str = field(default="", compare=False, repr=False)
     resources: Resources | None = field(default=None, compare=False, repr=False)
+    broadcast: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from zql.errors import InternalError
 from zql.logical.plan import LogicalPlan
 from zql.optimizer import invariants
+from zql.optimizer.rules.broadcast_joins import broadcast_joins
 from zql.optimizer.rules.check_every_row import check_every_row
 from zql.optimizer.rules.fold_python_aggregates import fold_python_aggregates
 from zql.optimizer.rules.guard_trims import guard_trims
@@ -58,6 +59,8 @@ BATCHES = (
     Batch("order", (keep_row_order,), passes=1, required=True),
     # Behind it: aggregates may have an order by place since then.
     Batch("aggregates", (partition_aggregates,), passes=1),
+    # Behind all that moves columns and adds operators: what a join reads is known then.
+    Batch("joins", (broadcast_joins,), passes=1),
     Batch("checks", (check_every_row,), passes=1, required=True),
 )
 

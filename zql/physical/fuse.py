@@ -1,10 +1,15 @@
-"""`fuse_steps`: neighbouring SQL steps of a stage become one SELECT."""
+"""`fuse_steps`: neighbouring SQL steps of a stage become one SELECT.
+
+A join stays apart from what reads the source: rows get their numbers, by which they are found in
+their files, before a join mixes and multiplies them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from zql.logical import plan as lp
+from zql.physical.broadcast import has_join
 from zql.physical.plan import PhysicalPlan, RunSql, Stage, Step
 from zql.tree import Node, map_children
 
@@ -17,14 +22,15 @@ def fuse_steps(plan: PhysicalPlan) -> PhysicalPlan:
 def _fused(stage: Stage) -> Stage:
     steps: list[Step] = []
     for step in stage.steps:
-        if isinstance(step, RunSql) and steps and isinstance(steps[-1], RunSql):
-            steps[-1] = RunSql(_over(step.plan, steps[-1].plan))
+        apart = len(steps) == 1 and isinstance(step, RunSql) and has_join(step.plan)
+        if isinstance(step, RunSql) and steps and isinstance(steps[-1], RunSql) and not apart:
+            steps[-1] = RunSql(over(step.plan, steps[-1].plan))
         else:
             steps.append(step)
     return replace(stage, steps=tuple(steps))
 
 
-def _over(plan: lp.LogicalPlan, below: lp.LogicalPlan) -> lp.LogicalPlan:
+def over(plan: lp.LogicalPlan, below: lp.LogicalPlan) -> lp.LogicalPlan:
     """`plan` with its batch input replaced by `below`; subqueries have none."""
 
     def visit(node: Node) -> Node:

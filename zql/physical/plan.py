@@ -47,6 +47,11 @@ class CallPython(Node):
 Step = RunSql | CallPython
 
 
+def step_columns(step: Step) -> tuple[Column, ...]:
+    """The columns of the rows that a step gives."""
+    return step.plan.columns if isinstance(step, RunSql) else step.call.columns
+
+
 @node
 class Spread(Node):
     """How rows are dealt to partitions: by ranges of `ticket`, a number that chance spreads evenly.

@@ -3,7 +3,8 @@
 Native operators over anything native stay one statement. A Python call over a scan (with row-wise
 SQL before it) becomes tasks over the scan's splits, and row-wise SQL behind it joins the tasks.
 So does a scan by a reader of the user's own: it is Python, and gives its rows once.
-What needs all rows (a group, a sort, a join) reads the results that the tasks left.
+What needs all rows (a group, a sort, a join) reads the results that the tasks left. A join to few
+rows does not need all: tasks can do it (`zql/physical/broadcast.py`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from zql.errors import BindError
+from zql.errors import BindError, InternalError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.optimizer.facts import free_columns, has_subquery, has_window
+from zql.optimizer.facts import free_columns, has_window
 from zql.physical import folds
+from zql.physical.broadcast import (
+    cut_at_joins,
+    has_join,
+    is_row_wise,
+    may_follow_joins,
+    with_right_sides,
+    without_last_joins,
+)
 from zql.physical.dealt import dealt
 from zql.physical.exchange import STARTS, exchange
+from zql.physical.fuse import over
 from zql.physical.plan import (
     CallPython,
     Collect,
@@ -34,6 +44,7 @@ from zql.physical.plan import (
     policies_of,
     rejects_of,
     resources_in,
+    step_columns,
 )
 from zql.tree import Node, children, map_children, walk
 
@@ -95,10 +106,12 @@ class _Splitter:
 
     def finish(self, part: _Native | _Tasks, sink: Sink) -> int:
         """Adds a stage; its id."""
-        number = len(self.stages) + 1
         if isinstance(part, _Native) and _is_written_by_tasks(sink):
             source = _source(part.plan)
             part = part if source is None else _Tasks(source, (RunSql(part.plan),), part.columns)
+        if isinstance(part, _Tasks):
+            part = replace(part, steps=with_right_sides(part.steps, self.right_side))
+        number = len(self.stages) + 1
         if isinstance(part, _Native):
             local = is_row_local(part.plan) and not isinstance(part.plan, lp.StageResult)
             stage = Stage(number, None, (RunSql(part.plan),), sink, local)
@@ -114,8 +127,25 @@ class _Splitter:
 
     def native(self, plan: lp.LogicalPlan) -> lp.LogicalPlan:
         """The plan as SQL: what needs tasks is computed before and read back."""
-        part = self.build(plan)
-        return part.plan if isinstance(part, _Native) else self.kept(part)
+        return self.natively(self.build(plan))
+
+    def natively(self, part: _Native | _Tasks) -> lp.LogicalPlan:
+        """A part as SQL; joins that its tasks would end with go into the statement that follows."""
+        if isinstance(part, _Native):
+            return part.plan
+        steps, joined = without_last_joins(part.steps)
+        plan: lp.LogicalPlan = self.kept(
+            replace(part, steps=steps, columns=step_columns(steps[-1]))
+        )
+        for step in joined:
+            plan = over(step.plan, plan)
+        return plan
+
+    def right_side(self, plan: lp.LogicalPlan) -> lp.LogicalPlan:
+        """What each task joins its rows to, computed once before them."""
+        if isinstance(plan, lp.Values | lp.StageResult):
+            return plan
+        return self.kept(_Native(plan))
 
     def build(self, plan: lp.LogicalPlan) -> _Native | _Tasks:
         match plan:
@@ -147,6 +177,8 @@ class _Splitter:
                     return replace(below, steps=(*below.steps, step), columns=plan.columns)
                 own = self.subqueries(plan, inline=True)
                 return _Native(lp.with_input(own, below.plan))
+            case lp.Join(broadcast=True):
+                return self.join(plan)
             case lp.Lateral():
                 left, right = self.native(plan.left), _map_deep(plan.right, self)
                 joined = replace(plan, left=left, right=right)
@@ -157,6 +189,16 @@ class _Splitter:
             case _:
                 plan = self.subqueries(plan, inline=True)
                 return _Native(_map_inputs(plan, self.native))
+
+    def join(self, plan: lp.Join) -> _Native | _Tasks:
+        """A join to few rows: a step of the tasks that make the others, when there are such."""
+        below, right = self.build(plan.left), self.native(plan.right)
+        if isinstance(below, _Tasks):
+            asked = resources_in(below.steps)
+            if asked is None or asked.fuse:
+                step = RunSql(replace(plan, left=lp.BatchInput(below.columns), right=right))
+                return replace(below, steps=(*below.steps, step), columns=plan.columns)
+        return _Native(replace(plan, left=self.natively(below), right=right))
 
     def shuffle(self, plan: lp.Sort) -> _Native:
         """Rows dealt out by their tickets in a stage of their own."""
@@ -223,15 +265,28 @@ class _Splitter:
         return _Native(self.kept(below))
 
     def python(self, plan: lp.PythonOperator) -> _Tasks:
-        below = self.apart(plan, self.build(plan.input))
-        if isinstance(below, _Native):
-            source = _source(below.plan)
-            if source is None:
-                source = self.kept(below)
-                below = _Native(source)
-            below = _Tasks(source, (RunSql(below.plan),), below.columns)
+        below = self.tasks(plan, self.apart(plan, self.build(plan.input)))
         call = CallPython(replace(plan, input=lp.BatchInput(below.columns)))
         return replace(below, steps=(*below.steps, call), columns=plan.columns)
+
+    def tasks(self, plan: lp.PythonOperator, below: _Native | _Tasks) -> _Tasks:
+        """What is below a Python operator as tasks, with joins to few rows in them if it may be."""
+        joins = may_follow_joins(plan)
+        if isinstance(below, _Tasks):
+            if joins or not any(isinstance(s, RunSql) and has_join(s.plan) for s in below.steps):
+                return below
+            below = _Native(self.natively(below))
+        if (source := _source(below.plan)) is not None:
+            return _Tasks(source, (RunSql(below.plan),), below.columns)
+        found = cut_at_joins(below.plan, is_row_local) if joins else None
+        if found is None:
+            source = self.kept(below)
+            return _Tasks(source, (RunSql(source),), below.columns)
+        rows, joined = found
+        source = _source(rows)
+        if source is None:
+            raise InternalError("rows that tasks join come from no scan")
+        return _Tasks(source, (RunSql(rows), RunSql(joined)), below.columns)
 
     def subqueries(self, plan: lp.LogicalPlan, inline: bool) -> lp.LogicalPlan:
         """Plans of subqueries made SQL; inside tasks each is computed once, before them."""
@@ -306,10 +361,7 @@ def is_row_local(plan: lp.LogicalPlan) -> bool:
 
 
 def _source(plan: lp.LogicalPlan) -> lp.Scan | lp.StageResult | None:
-    while isinstance(plan, lp.Filter | lp.Project | lp.Unnest | lp.Check):
-        own = [c for c in children(plan) if not isinstance(c, lp.LogicalPlan)]
-        if any(has_window(n) or has_subquery(n) for n in own):
-            return None
+    while is_row_wise(plan):
         plan = plan.input
     return plan if isinstance(plan, lp.Scan | lp.StageResult) else None
 

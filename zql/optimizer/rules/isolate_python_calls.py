@@ -205,7 +205,7 @@ def _join(node: lp.Join, names: Names) -> lp.LogicalPlan:
             )
     condition = conjunction(tuple(kept)) if kept else None
     kind = node.kind if condition is not None else "CROSS"
-    plan: lp.LogicalPlan = lp.Join(left, right, kind, condition)
+    plan: lp.LogicalPlan = replace(node, left=left, right=right, kind=kind, condition=condition)
     if later:
         plan, exprs = extract(plan, tuple(later), names)
         plan = lp.Filter(plan, conjunction(exprs))
