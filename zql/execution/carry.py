@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zql.expr.expression import Call, Column
+from zql.errors import InternalError
+from zql.expr.expression import Binary, Call, Column, Literal, Window
 from zql.logical.plan import (
     Assign,
     BatchInput,
@@ -18,6 +19,8 @@ from zql.logical.plan import (
     ScanColumn,
     Unnest,
 )
+from zql.physical.broadcast import cut_at_joins
+from zql.physical.fuse import over
 from zql.tree import walk
 
 
@@ -42,6 +45,19 @@ def carried(plan: LogicalPlan, column: Column) -> LogicalPlan | None:
             return replace(plan, input=inner, assigns=(*plan.assigns, Assign(column, column)))
         case _:
             return None
+
+
+def numbered_below(plan: LogicalPlan, number: Column) -> tuple[LogicalPlan, LogicalPlan]:
+    """A plan of joins with the numbers (from 0) of the rows that the first of them takes, as they
+    come, among its columns; and those rows.
+    """
+    found = cut_at_joins(plan)
+    joined = None if found is None else carried(found[1], number)
+    if found is None or joined is None:
+        raise InternalError("rows that are joined cannot be numbered")
+    rows, passed = found[0], tuple(Assign(c, c) for c in found[0].columns)
+    place = Binary("-", Call(("row_number",), (), window=Window()), Literal(1))
+    return over(joined, Project(rows, (*passed, Assign(number, place)))), rows
 
 
 def with_place(plan: LogicalPlan, row: Column, file: Column) -> LogicalPlan | None:

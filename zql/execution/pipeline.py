@@ -16,7 +16,7 @@ from zql.execution.batch_calls import BatchCaller
 from zql.execution.binding import CallError, Catch
 from zql.execution.call_timeout import note_rows
 from zql.execution.calls_ahead import Stuck, is_special
-from zql.execution.carry import carried
+from zql.execution.carry import carried, numbered_below
 from zql.execution.context import Context
 from zql.execution.engine import READERS, Engine
 from zql.execution.fold_calls import FoldCaller
@@ -118,6 +118,11 @@ class Pipeline:
         self._numbered = max(called, default=0) > 1 or any(
             isinstance(call, Fold) and call.kind == "PARTIAL" for call in called.values()
         )
+        # The first step, and its rows, which have numbers before a join mixes and multiplies them.
+        self._first, self._rows = plan_of(self.steps[0]), self.steps[0]
+        if called and has_join(self._first):
+            self._first, rows = numbered_below(self._first, _NUMBER)
+            self._numbered, self._rows = True, RunSql(rows)
         self._relations: Mapping[Node, str] = {}
         self._rejections = Rejections(self._places, self._place)
         self._reaching = _first_steps(self.steps)
@@ -175,15 +180,12 @@ class Pipeline:
 
     def first_sql(self, sources: Sources) -> str:
         """The SELECT that reads the source."""
-        step = self.steps[0]
-        if not isinstance(step, RunSql):
-            raise InternalError("a stage begins with SQL")
         source = self._stage.source
         given: dict[Node, str] = {}
         if source is not None:
             given[source] = sources.relation(source, self._input)
-        self._relations = sources.of(step.plan, given)
-        return render(step.plan, self._relations)
+        self._relations = sources.of(self._first, given)
+        return render(self._first, self._relations)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         """The rows of the first step, in pieces that are not too big for Python."""
@@ -196,7 +198,7 @@ class Pipeline:
             count.rows_out += batch.num_rows
             hit("batch_read")
             for piece in self._bounded(batch):
-                if self._numbered:
+                if self._numbered and ORDINAL not in piece.schema.names:
                     numbers = pa.array(range(numbered, numbered + piece.num_rows), pa.int64())
                     numbered += piece.num_rows
                     piece = piece.append_column(ORDINAL, numbers)  # noqa: PLW2901
@@ -226,7 +228,7 @@ class Pipeline:
         count = self.counts[0]
         # On the stack, not in a `with`: when a later step fails nobody comes back here, and the
         # sources cannot be let go while the query still runs.
-        plan = plan_of(self.steps[0])
+        plan = self._first
         with placing(plan, self._relations), _reading(sources):
             stream = self._stack.enter_context(
                 engine.batches(sql, self._settings.batch_rows, lossless=True)
@@ -542,7 +544,7 @@ class Pipeline:
         if self._reduced_by:
             return f"a record that {self._reduced_by} gave"
         ends = [first, first if last is None else last]
-        return locate.rows_place(self._input, self.steps[0], ends, self.connection)
+        return locate.rows_place(self._input, self._rows, ends, self.connection)
 
     def _shard_place(self, caller: ShardCaller) -> str:
         row = caller.last_row
@@ -559,7 +561,7 @@ class Pipeline:
         return f"{self._place(row)} ({group})" if group else self._place(row)
 
     def _places(self, numbers: Sequence[int]) -> list[tuple[str | None, int | None]]:
-        return locate.row_places(self._input, self.steps[0], numbers, self.connection)
+        return locate.row_places(self._input, self._rows, numbers, self.connection)
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch in pieces that are not too big for Python."""

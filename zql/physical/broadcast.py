@@ -42,23 +42,19 @@ def is_row_wise(plan: lp.LogicalPlan) -> TypeGuard[RowWise]:
     return not any(has_window(n) or has_subquery(n) for n in own)
 
 
-def cut_at_joins(
-    plan: lp.LogicalPlan, is_row_local: Callable[[lp.LogicalPlan], bool]
-) -> tuple[lp.LogicalPlan, lp.LogicalPlan] | None:
+def cut_at_joins(plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, lp.LogicalPlan] | None:
     """The rows that the first join takes, and what a plan makes of them, over `BatchInput`.
 
-    None when the plan is more than joins to few rows, and SQL row by row, over row-local SQL.
+    None when the plan does more with them than joins to few rows, and SQL row by row.
     """
-    if isinstance(plan, lp.Join):
-        if not plan.broadcast:
-            return None
-        if is_row_local(plan.left):
+    if isinstance(plan, lp.Join) and plan.broadcast:
+        found = cut_at_joins(plan.left)
+        if found is None:
             return plan.left, replace(plan, left=lp.BatchInput(plan.left.columns))
-        found = cut_at_joins(plan.left, is_row_local)
-        return None if found is None else (found[0], replace(plan, left=found[1]))
+        return found[0], replace(plan, left=found[1])
     if not is_row_wise(plan):
         return None
-    found = cut_at_joins(plan.input, is_row_local)
+    found = cut_at_joins(plan.input)
     return None if found is None else (found[0], lp.with_input(plan, found[1]))
 
 

@@ -1,15 +1,10 @@
-"""`fuse_steps`: neighbouring SQL steps of a stage become one SELECT.
-
-A join stays apart from what reads the source: rows get their numbers, by which they are found in
-their files, before a join mixes and multiplies them.
-"""
+"""`fuse_steps`: neighbouring SQL steps of a stage become one SELECT."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from zql.logical import plan as lp
-from zql.physical.broadcast import has_join
 from zql.physical.plan import PhysicalPlan, RunSql, Stage, Step
 from zql.tree import Node, map_children
 
@@ -22,8 +17,7 @@ def fuse_steps(plan: PhysicalPlan) -> PhysicalPlan:
 def _fused(stage: Stage) -> Stage:
     steps: list[Step] = []
     for step in stage.steps:
-        apart = len(steps) == 1 and isinstance(step, RunSql) and has_join(step.plan)
-        if isinstance(step, RunSql) and steps and isinstance(steps[-1], RunSql) and not apart:
+        if isinstance(step, RunSql) and steps and isinstance(steps[-1], RunSql):
             steps[-1] = RunSql(over(step.plan, steps[-1].plan))
         else:
             steps.append(step)

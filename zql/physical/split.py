@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from zql.errors import BindError, InternalError
+from zql.errors import BindError
 from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import free_columns, has_window
@@ -278,14 +278,12 @@ class _Splitter:
             below = _Native(self.natively(below))
         if (source := _source(below.plan)) is not None:
             return _Tasks(source, (RunSql(below.plan),), below.columns)
-        found = cut_at_joins(below.plan, is_row_local) if joins else None
-        if found is None:
+        found = cut_at_joins(below.plan) if joins else None
+        source = None if found is None else _source(found[0])
+        if found is None or source is None:
             source = self.kept(below)
             return _Tasks(source, (RunSql(source),), below.columns)
         rows, joined = found
-        source = _source(rows)
-        if source is None:
-            raise InternalError("rows that tasks join come from no scan")
         return _Tasks(source, (RunSql(rows), RunSql(joined)), below.columns)
 
     def subqueries(self, plan: lp.LogicalPlan, inline: bool) -> lp.LogicalPlan:
