@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from zql.execution.dealt_folders import Dealt, PartitionColumns
     from zql.execution.exchange import Exchange
+    from zql.execution.ranges import Sample
 
 T = TypeVar("T")
 
@@ -224,19 +226,35 @@ class NativeStage:
         rows = self._settings.batch_rows
         return kept.write_groups(batches, schema, folder, starts, rows, size)
 
-    def exchange(self, path: str, spread: Spread) -> Exchange:
-        """Deals the rows to the partitions of an exchange."""
-        from zql.execution.exchange import BATCH_ROWS, deal
+    def exchange(self, path: str, spread: Spread, size: int) -> Exchange:
+        """Deals the rows, of about `size` bytes, to the partitions of an exchange."""
+        from zql.execution.exchange import BATCH_ROWS, MOST_PARTITIONS, deal, held_bytes
 
+        budget, ranges = self._settings.budget(), None
+        held = held_bytes(budget)
+        if not spread.keys and self._settings.partitions is None:
+            # The order does not depend on them: so many that each can be held, and read once.
+            parts = min(MOST_PARTITIONS, max(spread.parts, -(-size // held)))
+            spread = replace(spread, parts=parts)
         with ExitStack() as stack:
             engine, relations = self._relations(stack, None)
             sql = render(self._plan, relations)
             stack.enter_context(placing(self._plan, relations))
+            sample = self._sampled(spread.ticket) if spread.order else None
             engine.profile()
             stream = stack.enter_context(engine.batches(sql, BATCH_ROWS, lossless=True))
-            found = deal(stream, stream.schema, spread, path, self._settings.budget())
+            batches: Iterator[pa.RecordBatch] = iter(stream)
+            if sample is not None:
+                batches = sample.from_first(batches, spread.ticket.name, spread.parts, held)
+                ranges = sample.ranges(spread.parts)
+            found = deal(batches, stream.schema, spread, path, budget, ranges)
             self._add(self._count(engine, None))
             return found
+
+    def _sampled(self, ticket: Column) -> Sample:
+        from zql.execution.sampled import sampled
+
+        return sampled(self._plan, ticket, self.connection)
 
     def keep_groups(self, folder: str, exchange: Exchange) -> list[KeptFile]:
         """Leaves the groups of rows that were dealt out, which it reads, in a folder."""

@@ -63,6 +63,10 @@ def write(run: Run) -> RunReport:
 
     def do(stage: Stage) -> None:
         hit("stage_begun")
+        run.sorts.done(stage, finish)
+        hit("stage_ended")
+
+    def finish(stage: Stage) -> None:
         match stage.sink:
             case WriteFiles():
                 writings[stage.id].finish(stage)
@@ -74,7 +78,6 @@ def write(run: Run) -> RunReport:
                 run.store(stage, stage.sink)
             case Keep() | Collect():
                 run.keep(stage)
-        hit("stage_ended")
 
     if not done:
         run.do_all(do)

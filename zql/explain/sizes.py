@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zql.execution import partitions, sizes
+from zql.execution import partitions, sizes, sorts
 from zql.execution.machine import allowed_memory
 from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
@@ -54,6 +54,9 @@ def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
         if stage.by_partition:
             own = settings.for_stage(stage.resources, python=False)
             yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
+        elif spread is not None and spread.order:
+            own = settings.for_stage(stage.resources, python=False)
+            yield Note("sizes", _ranges(stage, spread.parts, own))
         elif spread is not None and not spread.keys:
             size = sum(f.size for n in walk(stage) if isinstance(n, lp.Scan) for f in n.files)
             reads = [n for n in walk(stage) if isinstance(n, lp.StageResult | lp.MemoryScan)]
@@ -75,6 +78,20 @@ def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
         memory = mib(settings.native_memory() // partitions.SHARE)
         return f"stage {stage.id}: {count}, if there are more than {memory} of rows for it"
     return f"stage {stage.id}: one statement, with stage {rows.id}: {found.reason}"
+
+
+def _ranges(stage: Stage, parts: int, settings: Settings) -> str:
+    """Whether the rows of a stage are dealt to ranges of what they are sorted by."""
+    plan = plan_of(stage)
+    size = partitions.bytes_of_rows(plan, {}, {})
+    found = sorts.choice(size, settings)
+    if found.deals:
+        each = f" of about {mib(size // parts)}" if size >= sizes.SMALLEST_SPLIT else ""
+        return f"stage {stage.id}: {parts} ranges{each}, sampled: {found.reason}"
+    if any(isinstance(node, lp.StageResult | lp.MemoryScan) for node in walk(plan)):
+        memory = mib(settings.native_memory())
+        return f"stage {stage.id}: {parts} ranges, if there are more than {memory} of rows for them"
+    return f"stage {stage.id}: not dealt out, the stage that reads it sorts: {found.reason}"
 
 
 def _is_scan(node: object) -> bool:
