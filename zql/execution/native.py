@@ -20,7 +20,7 @@ from zql.execution.locate import scan_place
 from zql.execution.picks import picks_of
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
-from zql.execution.settings import Settings
+from zql.execution.settings import MIB, Settings
 from zql.execution.sizes import KEPT_FILE, group_file
 from zql.execution.sources import Input, Sources, casts, new_name
 from zql.execution.temporary_folders import remove_folder
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
+_WRITER_BYTES = 192 * MIB
+"""What a file that is being written may take of the budget: row groups, and rows in order."""
 _ORDER_ROWS = 1 << 16
 
 
@@ -384,9 +386,14 @@ class NativeStage:
                     self._running.discard(engine)
 
         calls = [partial(write, number) for number in range(len(outputs))]
-        # Code of the user's is never called by two threads at once.
-        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
-        return concurrently(calls, threads, self.interrupt)
+        return concurrently(calls, self._writers(outputs), self.interrupt)
+
+    def _writers(self, outputs: Sequence[FileOutput]) -> int:
+        """How many files are written side by side: code of the user's is called by one thread."""
+        if any(output.own for output in outputs):
+            return 1
+        most = self._settings.budget() // _WRITER_BYTES
+        return max(1, min(self._settings.thread_count(), most))
 
     def write_exchange(
         self, outputs: Sequence[FileOutput], exchange: Exchange, source: StageResult
@@ -415,12 +422,12 @@ class NativeStage:
             stream = InTurn(exchange.batches(bounds[first], bounds[last]))
             return [write(number, stream) for number in range(first, last)]
 
-        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
-        most = min(threads, count)
+        writers, threads = self._writers(outputs), self._settings.thread_count()
+        most = min(writers, count)
         starts = [count * number // most for number in range(most + 1)]
         calls = [partial(write_some, *ends) for ends in pairwise(starts)]
         # Writers that work side by side are faster when none has helpers of its own.
-        with packing.limited(1 if most == threads else threads):
+        with packing.limited(threads if most < writers == threads else 1):
             done = concurrently(calls, threads, self.interrupt)
         return [file for files in done for file in files]
 
