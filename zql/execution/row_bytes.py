@@ -123,4 +123,6 @@ def _bounds(values: pa.Array, start: int, stop: int) -> tuple[int, int]:
 
 
 def _length(value: object) -> int:
-    return len(value.encode() if isinstance(value, str) else bytes(str(value), "utf-8"))
+    if value is None:
+        return 0
+    return len(value if isinstance(value, bytes) else str(value).encode())

@@ -15,7 +15,9 @@ from zql.execution.sizes import SMALLEST_SPLIT, file_of_rows
 from zql.execution.stages import columns_of
 from zql.execution.write_files import OutputFiles, Waiting, waiting
 from zql.execution.writing import FileOutput
+from zql.expr.expression import Call, Window
 from zql.logical.plan import (
+    Assign,
     Check,
     DuckdbQuery,
     Filter,
@@ -23,6 +25,7 @@ from zql.logical.plan import (
     Project,
     RecursiveUnion,
     Scan,
+    ScanColumn,
     Sort,
     TableFunction,
     Unnest,
@@ -38,7 +41,7 @@ _UNKNOWN = (MemoryScan, TableFunction, DuckdbQuery, RecursiveUnion)
 
 def in_shares(stage: Stage) -> bool:
     """Whether a stage of SQL is written into as many files as its rows fill: several are wanted,
-    and neither the statement says how many, nor do the splits of one scan, nor a sort.
+    and neither the statement says how many, nor do the splits of one scan, nor an ORDER BY.
     """
     if stage.source is not None or not isinstance(stage.sink, WriteFiles):
         return False
@@ -50,7 +53,17 @@ def in_shares(stage: Stage) -> bool:
         return False
     while isinstance(plan, Filter | Project | Unnest | Check):
         plan = plan.input
-    return not isinstance(plan, Sort)
+    return not isinstance(plan, Sort) or _puts_back(plan)
+
+
+def _puts_back(sort: Sort) -> bool:
+    """Whether rows are sorted by their places in the input: nobody asked for an order."""
+    (first, *more), number = sort.keys, Call(("row_number",), window=Window())
+    places = {
+        node.column for node in walk(sort) if isinstance(node, Assign) and node.expr == number
+    }
+    places |= {n.column for n in walk(sort) if isinstance(n, ScanColumn) and n.kind == "place"}
+    return not more and first.expr in places
 
 
 def write(outputs: OutputFiles, stage: Stage) -> Waiting:
