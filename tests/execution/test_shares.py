@@ -119,6 +119,12 @@ def test_a_folder_is_cut_too_and_what_says_how_it_is_cut_goes_first(place):
     assert len(place.read("one.jsonl")) == ROWS
 
 
+def test_an_order_that_is_asked_for_stays(place):
+    text = "FROM 'in.jsonl' |> AGGREGATE max(s) AS s GROUP BY id |> ORDER BY id DESC"
+    place.run(SMALL + text + " |> WRITE 'out/{shard}.jsonl'")
+    assert [row["id"] for row in place.read("out/*.jsonl")] == list(range(ROWS))[::-1]
+
+
 def test_a_join_that_makes_much_of_little(place):
     """It is seen when the one file is there, which a small input was thought to give."""
     place.rows("few.jsonl", [{"n": k} for k in range(40)])
@@ -188,6 +194,15 @@ def test_skip_keeps_what_is_there(place, text):
     third = place.run(text)
     assert third.counters["records_written"] == first.outputs[-1].rows
     assert numbers(place) == list(range(ROWS))
+
+
+def test_names_say_how_many_there_are_in_the_end(place):
+    text = JOIN.replace("{shard:03d}", "{shard:03d}-of-{shards}") + " OPTIONS (mode = 'skip')"
+    for written in (ROWS, 0):
+        assert place.run(text).counters["records_written"] == written
+        names = sorted(place.bytes("out/*.jsonl"))
+        assert names == [f"{n:03d}-of-{len(names)}.jsonl" for n in range(len(names))]
+        assert len(names) > 4
 
 
 def test_the_cache_has_one_file_and_several(place):

@@ -58,12 +58,10 @@ def in_shares(stage: Stage) -> bool:
 
 def _puts_back(sort: Sort) -> bool:
     """Whether rows are sorted by their places in the input: nobody asked for an order."""
-    (first, *more), number = sort.keys, Call(("row_number",), window=Window())
-    places = {
-        node.column for node in walk(sort) if isinstance(node, Assign) and node.expr == number
-    }
+    number = Call(("row_number",), window=Window())
+    places = {n.column for n in walk(sort) if isinstance(n, Assign) and n.expr == number}
     places |= {n.column for n in walk(sort) if isinstance(n, ScanColumn) and n.kind == "place"}
-    return not more and first.expr in places
+    return len(sort.keys) == 1 and sort.keys[0].expr in places and not sort.keys[0].descending
 
 
 def write(outputs: OutputFiles, stage: Stage) -> Waiting:
