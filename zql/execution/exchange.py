@@ -125,6 +125,12 @@ class Exchange:
                     yield from table.to_batches()
             begin = end
 
+    def reader(self) -> pa.RecordBatchReader:
+        """All rows in the order of the exchange."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches(0, self.rows))
+
     def dealt(self, numbers: range, part: int = 0, parts: int = 1) -> Iterator[pa.RecordBatch]:
         """The rows of partitions as they came; of each one of equal parts, by ranges of tickets."""
         import pyarrow as pa

@@ -21,10 +21,10 @@ from zql.execution.picks import picks_of
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
 from zql.execution.settings import MIB, Settings
-from zql.execution.sizes import KEPT_FILE, group_file
+from zql.execution.sizes import KEPT_FILE, file_of_rows, group_file
 from zql.execution.sources import Input, Sources, casts, new_name
 from zql.execution.temporary_folders import remove_folder
-from zql.execution.writing import Fed, FileOutput, write_file
+from zql.execution.writing import Fed, FileOutput, write_file, write_shares
 from zql.expr.expression import Column, Expr
 from zql.failpoints import hit
 from zql.logical.plan import Join, Limit, LogicalPlan, Project, Scan, Sort, StageResult
@@ -322,6 +322,30 @@ class NativeStage:
                 self._running.discard(engine)
             self._add(self._count(engine, input))
             return file
+
+    def write_shares(self, output: FileOutput, exchange: Exchange | None = None) -> list[KeptFile]:
+        """Writes the rows, as they come, into files of about a size each.
+
+        Those of an `exchange`, which the stage reads, as they are put in order.
+        """
+        split_size = self._settings.split_size
+
+        def size(written: int) -> int:
+            return file_of_rows(written, split_size).size
+
+        with ExitStack() as stack:
+            engine, sources = self.connection(stack)
+            given: dict[Node, str] = {}
+            if exchange is not None:
+                (source,) = (n for n in walk(self._plan) if isinstance(n, StageResult))
+                given[source] = sources.registered(exchange.reader(), source.columns)
+            relations = sources.of(self._plan, given)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
+            engine.profile()
+            files = write_shares(engine, sql, self.columns, output, size)
+            self._add(self._count(engine, None))
+            return files
 
     def write_parts(
         self,

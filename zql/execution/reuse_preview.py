@@ -19,6 +19,7 @@ from zql.execution.sizes import files_of_share, split_of_files
 from zql.execution.sorts import can_sort, choice
 from zql.execution.sources import Input
 from zql.execution.stages import is_python, shuffled_bytes
+from zql.execution.write_shares import SHARES, in_shares
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
 from zql.physical.dealt import sorted_alone, sorted_whole, undealt
@@ -126,7 +127,9 @@ class _Look:
 
     def _statement(self, stage: Stage) -> list[Entry | None]:
         parts = self._parts(stage)
-        more = () if stage.spread is None else (stage.spread,)
+        more: tuple[object, ...] = () if stage.spread is None else (stage.spread,)
+        if in_shares(stage):
+            more = (*more, SHARES)
         output = self._output(stage, 0, 1, whole=True)
         key = self.reuse.key_of(stage, self._results, output, *more)
         if len(parts) < 2:

@@ -11,6 +11,7 @@ from zql.execution.own_formats import format_of
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
 from zql.execution.stages import shuffle_of
+from zql.execution.write_shares import in_shares
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded
 from zql.logical import plan as lp
@@ -145,7 +146,17 @@ def _files(
     elif is_sharded(stage) and shuffle_of(stage, stages) is not None:
         size = mib(sizes.split_of_files(0, settings.split_size).size)
         yield f"files of equal numbers of rows, one for each {size} of input"
-    elif is_sharded(stage) and sink.own is None:
+    elif in_shares(stage):
+        chosen = sizes.file_of_rows(0, settings.split_size)
+        yield f"a file for each {mib(chosen.size)} of rows: {chosen.reason}"
+        yield from _put_together(sink, settings)
+    elif is_sharded(stage):
+        yield from _put_together(sink, settings)
+
+
+def _put_together(sink: WriteFiles, settings: Settings) -> Iterator[str]:
+    """When small files are joined."""
+    if sink.own is None:
         if settings.file_size:
             yield f"files of less than {mib(settings.file_size)} (file_size) are put together"
         else:

@@ -73,9 +73,10 @@ def stage_kind(stage: Stage, here: bool = False) -> str:
     workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
     if stage.source is None:
         if stage.row_local and is_sharded(stage) and not is_partitioned(stage):
-            reads_files = any(isinstance(node, lp.Scan) for node in walk(stage))
-            parts = "split of the input" if reads_files else "file"
-            return f"DuckDB, one statement for each {parts}"
+            if any(isinstance(node, lp.Scan) for node in walk(stage)):
+                return "DuckDB, one statement for each split of the input"
+            if isinstance(stage.sink, WriteFiles) and "shards" in dict(stage.sink.options):
+                return "DuckDB, one statement for each file"
         if stage.by_partition:
             return f"one DuckDB statement for each partition of stage {stage.inputs[0]}"
         return "one DuckDB statement, all threads"
