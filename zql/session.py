@@ -31,6 +31,7 @@ from zql.logical.catalog import ProbeWay, Shared
 from zql.logical.context import Declarations
 from zql.optimizer.optimizer import RULES, optimize
 from zql.optimizer.rules.partition_aggregates import in_parts, partition_aggregates
+from zql.optimizer.rules.partition_sorts import partition_sorts, sorts_in_parts
 from zql.parameters import CommandLineValue
 from zql.physical.fuse import fuse_steps
 from zql.physical.plan import Collect, Drop, PhysicalPlan
@@ -480,6 +481,8 @@ class Session:
         asked = self.settings.partitions
         if asked is not None and partition_aggregates.__name__ not in self.disabled:
             optimized = in_parts(optimized, asked)
+        if asked is not None and partition_sorts.__name__ not in self.disabled:
+            optimized = sorts_in_parts(optimized, asked)
         if not isinstance(optimized, lp.Root):
             raise TypeError(optimized)
         unfused = split(optimized)

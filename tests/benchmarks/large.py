@@ -4,6 +4,7 @@ usage: large.py [NAME ...]      (all when none is named)
 
 growth    JSON lines of 1, 2, 4 and 8 GB filtered and projected, beside half the data
 shuffle   the rows of `shuf`, four times over (about 6 GB), in random order under a budget of 1 GiB
+sort      the same rows by their URLs, each of which stands there four times
 groups    60 million groups of 60 million rows under 1 GiB
 median    the medians of 60 million rows by 6 million keys under 1 GiB
 hot       a reducer of five million rows, half of them of one key, under 500 MB
@@ -118,6 +119,26 @@ def shuffle() -> None:
     told(f"shuffle, {size / 1e9:.1f} GB", *figures, "all rows" if same else "ROWS ARE MISSING")
 
 
+def sort() -> None:
+    folder = links("shuf4", "shuf", 4)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    figures = zql(
+        f"""
+        FROM '{folder.name}/*.parquet' |> ORDER BY url
+        |> WRITE 'out/part-{{shard:05d}}.parquet' OPTIONS (mode = 'overwrite', shards = 100);
+        """,
+        "--memory",
+        "1GiB",
+    )
+    found = answer(
+        "FROM 'out/*.parquet' |> EXTEND lag(url) OVER () AS before"
+        " |> AGGREGATE count(*) AS n, count_if(url < before) AS wrong"
+    )
+    rows = answer(f"FROM '{folder.name}/*.parquet' |> AGGREGATE count(*) AS n")
+    right = found == f"{rows},0"
+    told(f"sort, {size / 1e9:.1f} GB", *figures, "right" if right else f"WRONG: {found}")
+
+
 def groups() -> None:
     figures = zql(
         f"""
@@ -181,6 +202,7 @@ def main() -> None:
     known: dict[str, Callable[[], None]] = {
         "growth": growth,
         "shuffle": shuffle,
+        "sort": sort,
         "groups": groups,
         "median": median,
         "hot": hot,

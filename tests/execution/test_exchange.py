@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zql.errors import StorageError
 from zql.execution import exchange
-from zql.execution.exchange import InTurn, deal
+from zql.execution.exchange import Exchange, InTurn, deal
 from zql.expr.expression import Column
 from zql.optimizer.rules import partition_shuffles
 from zql.physical.plan import Spread
@@ -56,6 +56,16 @@ def test_order(tmp_path_factory, given, parts, cut, budget, start, count):
     assert read(0, len(rows)) == expected
     stop = min(start + count, len(rows))
     assert read(min(start, stop), stop) == expected[start:stop]
+
+
+def test_a_saved_exchange_has_its_own_number_of_partitions(tmp_path):
+    rows = [(i * (1 << 55) % (1 << 63), "x" * 50) for i in range(200)]
+    table, found = dealt(tmp_path / "x.arrow", rows, "BIGINT", 64, 20, 16)
+    found.save_index(str(tmp_path / "index"))
+    asked = Spread(found.spread.ticket, found.spread.place, 2)
+    again = Exchange.saved(found.paths, str(tmp_path / "index"), asked, 16)
+    expected = table.sort_by([("ticket", "ascending"), ("place", "ascending")])
+    assert pa.Table.from_batches(again.batches(0, 200)).to_pylist() == expected.to_pylist()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")

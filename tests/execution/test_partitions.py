@@ -275,7 +275,7 @@ def test_a_cache_finds_groups_however_they_were_made(place):
     with place.session(1, config={"cache": "kept", "partitions": 4}) as session:
         assert stages(session.run(text.format("a")))[2].reused == 0
         again = stages(session.run(text.format("b")))
-        assert again.keys() == {2, 3}
+        assert again.keys() == {2, 3, 4}  # the order of the groups is made by ranges, too
         assert again[2].reused == 1
         said = session.explain(Source("", text.format("d")))
         assert "reuse: stage 2 is there already" in said

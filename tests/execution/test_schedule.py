@@ -60,7 +60,7 @@ def test_two_branches_that_wait_for_each_other(place):
     left, right = "q.meet(id, 'left', 'right')", "q.meet(id, 'right', 'left')"
     report = place.run(IMPORT + BRANCHES.format(left, right, "out.jsonl"))
     assert [row["id"] for row in place.read("out.jsonl")] == list(range(50))
-    assert [stage.id for stage in report.stages] == [1, 2, 3]
+    assert [stage.id for stage in report.stages] == [1, 2, 4]
 
 
 def test_side_by_side_gives_what_one_after_the_other_gives(place, monkeypatch):
@@ -124,7 +124,7 @@ def test_what_a_stage_needs(place):
         return found[-1]
 
     graph = plan(BRANCHES.format("q.twice(id)", "q.slow(id)", "out.jsonl"))
-    assert schedule.needs(graph) == {1: set(), 2: set(), 3: {1, 2}}
+    assert schedule.needs(graph) == {1: set(), 2: set(), 3: {1, 2}, 4: {3}}
     assert schedule.is_worth_threads(graph)
     chain = plan("FROM 'a.jsonl' |> EXTEND q.twice(id) AS x |> ORDER BY x |> WRITE 'x.jsonl'")
     assert not schedule.is_worth_threads(chain)

@@ -33,6 +33,7 @@ SCRIPTS = {
     "dealt": "SET partitions = 4; FROM 'in/*.jsonl' |> SELECT *, id % 7 AS k |> FORK"
     " (|> AGGREGATE median(id) AS m, list(id ORDER BY id) AS ids, count(*) AS n GROUP BY k"
     " |> WRITE 'out/medians/{{shard}}.jsonl' {options}),"
+    " (|> ORDER BY k, -id |> WRITE 'out/sorted.jsonl' {options}),"
     " (|> SHUFFLE SEED 5 |> WRITE 'out/mixed.jsonl' {options})",
     "shards": "IMPORT PYTHON 'udf.py' AS q; FROM 'in/*.jsonl' |> EXTEND q.f(id) AS b"
     " |> WRITE 'out/{{shard}}.jsonl' {options}",

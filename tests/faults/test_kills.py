@@ -46,6 +46,7 @@ COORDINATOR = [
     ("folders", "files_named:1:kill"),
     ("folders", "before_success:1:kill"),
     ("dealt", "exchange_dealt:1:kill"),
+    ("dealt", "exchange_dealt:2:kill"),
     ("dealt", "partitions_read:1:kill"),
     ("dealt", "partitions_read:3:kill"),
     ("dealt", "kept_written:2:kill"),

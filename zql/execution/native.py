@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
@@ -19,11 +20,11 @@ from zql.execution.locate import scan_place
 from zql.execution.picks import picks_of
 from zql.execution.places import place, placing, rows_that_fail
 from zql.execution.profile import Profile, profile_of, rows_scanned
-from zql.execution.settings import Settings
-from zql.execution.sizes import KEPT_FILE, group_file
+from zql.execution.settings import MIB, Settings
+from zql.execution.sizes import KEPT_FILE, file_of_rows, group_file
 from zql.execution.sources import Input, Sources, casts, new_name
 from zql.execution.temporary_folders import remove_folder
-from zql.execution.writing import Fed, FileOutput, write_file
+from zql.execution.writing import Fed, FileOutput, write_file, write_shares
 from zql.expr.expression import Column, Expr
 from zql.failpoints import hit
 from zql.logical.plan import Join, Limit, LogicalPlan, Project, Scan, Sort, StageResult
@@ -39,10 +40,13 @@ if TYPE_CHECKING:
 
     from zql.execution.dealt_folders import Dealt, PartitionColumns
     from zql.execution.exchange import Exchange
+    from zql.execution.ranges import Sample
 
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.05
+_WRITER_BYTES = 192 * MIB
+"""What a file that is being written may take of the budget: row groups, and rows in order."""
 _ORDER_ROWS = 1 << 16
 
 
@@ -224,19 +228,35 @@ class NativeStage:
         rows = self._settings.batch_rows
         return kept.write_groups(batches, schema, folder, starts, rows, size)
 
-    def exchange(self, path: str, spread: Spread) -> Exchange:
-        """Deals the rows to the partitions of an exchange."""
-        from zql.execution.exchange import BATCH_ROWS, deal
+    def exchange(self, path: str, spread: Spread, size: int) -> Exchange:
+        """Deals the rows, of about `size` bytes, to the partitions of an exchange."""
+        from zql.execution.exchange import BATCH_ROWS, MOST_PARTITIONS, deal, held_bytes
 
+        budget, ranges = self._settings.budget(), None
+        held = held_bytes(budget)
+        if not spread.keys and self._settings.partitions is None:
+            # The order does not depend on them: so many that each can be held, and read once.
+            parts = min(MOST_PARTITIONS, max(spread.parts, -(-size // held)))
+            spread = replace(spread, parts=parts)
         with ExitStack() as stack:
             engine, relations = self._relations(stack, None)
             sql = render(self._plan, relations)
             stack.enter_context(placing(self._plan, relations))
+            sample = self._sampled(spread.ticket) if spread.order else None
             engine.profile()
             stream = stack.enter_context(engine.batches(sql, BATCH_ROWS, lossless=True))
-            found = deal(stream, stream.schema, spread, path, self._settings.budget())
+            batches: Iterator[pa.RecordBatch] = iter(stream)
+            if sample is not None:
+                batches = sample.from_first(batches, spread.ticket.name, spread.parts, held)
+                ranges = sample.ranges(spread.parts)
+            found = deal(batches, stream.schema, spread, path, budget, ranges)
             self._add(self._count(engine, None))
             return found
+
+    def _sampled(self, ticket: Column) -> Sample:
+        from zql.execution.sampled import sampled
+
+        return sampled(self._plan, ticket, self.connection)
 
     def keep_groups(self, folder: str, exchange: Exchange) -> list[KeptFile]:
         """Leaves the groups of rows that were dealt out, which it reads, in a folder."""
@@ -303,6 +323,30 @@ class NativeStage:
             self._add(self._count(engine, input))
             return file
 
+    def write_shares(self, output: FileOutput, exchange: Exchange | None = None) -> list[KeptFile]:
+        """Writes the rows, as they come, into files of about a size each.
+
+        Those of an `exchange`, which the stage reads, as they are put in order.
+        """
+        split_size = self._settings.split_size
+
+        def size(written: int) -> int:
+            return file_of_rows(written, split_size).size
+
+        with ExitStack() as stack:
+            engine, sources = self.connection(stack)
+            given: dict[Node, str] = {}
+            if exchange is not None:
+                (source,) = (n for n in walk(self._plan) if isinstance(n, StageResult))
+                given[source] = sources.registered(exchange.reader(), source.columns)
+            relations = sources.of(self._plan, given)
+            sql = render(self._plan, relations)
+            stack.enter_context(placing(self._plan, relations))
+            engine.profile()
+            files = write_shares(engine, sql, self.columns, output, size)
+            self._add(self._count(engine, None))
+            return files
+
     def write_parts(
         self,
         outputs: Sequence[tuple[FileOutput, int, Input]],
@@ -366,9 +410,14 @@ class NativeStage:
                     self._running.discard(engine)
 
         calls = [partial(write, number) for number in range(len(outputs))]
-        # Code of the user's is never called by two threads at once.
-        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
-        return concurrently(calls, threads, self.interrupt)
+        return concurrently(calls, self._writers(outputs), self.interrupt)
+
+    def _writers(self, outputs: Sequence[FileOutput]) -> int:
+        """How many files are written side by side: code of the user's is called by one thread."""
+        if any(output.own for output in outputs):
+            return 1
+        most = self._settings.budget() // _WRITER_BYTES
+        return max(1, min(self._settings.thread_count(), most))
 
     def write_exchange(
         self, outputs: Sequence[FileOutput], exchange: Exchange, source: StageResult
@@ -397,12 +446,12 @@ class NativeStage:
             stream = InTurn(exchange.batches(bounds[first], bounds[last]))
             return [write(number, stream) for number in range(first, last)]
 
-        threads = 1 if any(o.own for o in outputs) else self._settings.thread_count()
-        most = min(threads, count)
+        writers, threads = self._writers(outputs), self._settings.thread_count()
+        most = min(writers, count)
         starts = [count * number // most for number in range(most + 1)]
         calls = [partial(write_some, *ends) for ends in pairwise(starts)]
         # Writers that work side by side are faster when none has helpers of its own.
-        with packing.limited(1 if most == threads else threads):
+        with packing.limited(threads if most < writers == threads else 1):
             done = concurrently(calls, threads, self.interrupt)
         return [file for files in done for file in files]
 

@@ -56,8 +56,9 @@ class Helper:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._serve, name="zql-engine", daemon=True)
+            thread.start()  # Ctrl-C may come before it has: nobody can wait for it then
+            self._thread = thread
 
     def close(self) -> None:
         """Ends the thread after the calls that it has; one that is stuck is not waited for."""

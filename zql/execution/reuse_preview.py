@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from zql.execution import tasks
 from zql.execution.engine import Engine
 from zql.execution.kept import KeptFile
+from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
-from zql.execution.partitions import dealing
+from zql.execution.partitions import bytes_of_rows, dealing
 from zql.execution.result_store import Entry
 from zql.execution.reuse import Reuse, Tables, reuse_of
 from zql.execution.settings import Settings
 from zql.execution.sink import target_of
 from zql.execution.sizes import files_of_share, split_of_files
+from zql.execution.sorts import can_sort, choice
 from zql.execution.sources import Input
 from zql.execution.stages import is_python, shuffled_bytes
+from zql.execution.write_shares import SHARES, in_shares
 from zql.execution.writing import FileOutput, KeptOutput
 from zql.logical.plan import Scan, StageResult
-from zql.physical.dealt import undealt
+from zql.physical.dealt import sorted_alone, sorted_whole, undealt
 from zql.physical.plan import (
     Collect,
     Drop,
@@ -63,6 +66,9 @@ def previews(
             if each.spread is not None and each.spread.keys:
                 continue  # they are dealt only where their groups are not there
             stage = undealt(each, dealing(plan, each)) if each.by_partition else each
+            stage = look.sorting(stage)
+            if look.leaves(stage):
+                continue
             if not isinstance(stage.sink, Drop | Collect) or is_python(stage):
                 yield look.at(stage)
     finally:
@@ -78,6 +84,27 @@ class _Look:
         self._settings = settings
         self._engine = engine
         self._results: dict[int, tuple[KeptFile, ...]] = {}
+        self._left: dict[int, Stage] = {}
+
+    def leaves(self, stage: Stage) -> bool:
+        """Whether the rows of a stage are not dealt to ranges, but sorted by who reads them."""
+        if stage.spread is None or not stage.spread.order:
+            return False
+        settings = self._settings.for_stage(stage.resources, python=False)
+        if choice(bytes_of_rows(plan_of(stage), self._results, {}), settings).deals:
+            return False
+        self._left[stage.id] = stage
+        return True
+
+    def sorting(self, stage: Stage) -> Stage:
+        """The stage with the sorts in it that were left to it."""
+        for number in stage.inputs:
+            rows = self._left.get(number)
+            if rows is not None and can_sort(stage, rows):
+                stage = sorted_whole(stage, rows)
+            elif rows is not None:
+                self.at(sorted_alone(rows))
+        return stage
 
     def at(self, stage: Stage) -> Preview:
         own = {stage.source.stage} if isinstance(stage.source, StageResult) else set()
@@ -100,7 +127,9 @@ class _Look:
 
     def _statement(self, stage: Stage) -> list[Entry | None]:
         parts = self._parts(stage)
-        more = () if stage.spread is None else (stage.spread,)
+        more: tuple[object, ...] = () if stage.spread is None else (stage.spread,)
+        if in_shares(stage):
+            more = (*more, SHARES)
         output = self._output(stage, 0, 1, whole=True)
         key = self.reuse.key_of(stage, self._results, output, *more)
         if len(parts) < 2:

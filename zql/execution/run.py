@@ -17,12 +17,13 @@ from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage, plan_of
+from zql.execution.partitions import Choice, bytes_of_rows
 from zql.execution.settings import Settings
+from zql.execution.sorts import Sorts, choice
 from zql.execution.stages import (
-    PARTITIONS_HINT,
     columns_of,
-    could_be_parted,
     explained,
+    hint_of_parts,
     is_python,
     reading,
 )
@@ -125,6 +126,7 @@ class Run:
         self.exchanges: dict[int, Exchange] = {}
         """What stages left as an exchange, until somebody wants files of their rows in order."""
         self._exchange_keys: dict[int, str] = {}
+        self.sorts = Sorts(self._choose_ranges, self.keep, self._deal)
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
@@ -174,8 +176,8 @@ class Run:
         if self.reuse is not None:
             self.reuse.open()
         for stage in before:
-            self.keep(stage)
-        return self.rows(last, self.close)
+            self.sorts.done(stage, self.keep)
+        return self.rows(self.sorts.whole(last), self.close)
 
     def rows(self, last: Stage, closed: Callable[[], None]) -> RowStream:
         """The rows of a stage that ends in `Collect`; `closed` is called when they are done."""
@@ -270,8 +272,10 @@ class Run:
         folder = folder or self.folder(f"stage-{stage.id}")
         spread = stage.spread
         if spread is not None:
-            if not spread.keys:  # else the stage that groups them says whether
-                self.exchanges[stage.id] = self.shuffle(stage, spread, folder)
+            if spread.order:
+                self.sorts.reached(stage)
+            elif not spread.keys:  # else the stage that groups them says whether
+                self._deal(stage)
             return ()
         if stage.by_partition:
             return self.keep_groups(stage, folder)
@@ -343,7 +347,7 @@ class Run:
         from zql.execution import partitions
         from zql.execution.writing import KeptOutput
 
-        rows = partitions.dealing(self.plan, stage)
+        rows = self.sorts.whole(partitions.dealing(self.plan, stage))
         whole = undealt(stage, rows)
         self.settle(rows)
         files = self.finished_work(whole, KeptOutput(folder))
@@ -361,7 +365,7 @@ class Run:
                 except EngineError as error:
                     raise self.explained(error, stage) from None
                 files = self.noted(whole, native, began, files, folder)
-            os.remove(dealt.path)
+            dealt.remove()
         self.results[stage.id] = files
         return files
 
@@ -385,8 +389,9 @@ class Run:
         path = os.path.join(folder, "exchange.arrow")
         began = time.perf_counter()
         with self.native(stage) as native:
+            size = bytes_of_rows(native.plan, self.results, self.host.objects)
             try:
-                found = native.exchange(path, spread)
+                found = native.exchange(path, spread, size)
             except EngineError as error:
                 raise self.explained(error, stage) from None
         self.report(stage, 1, found.rows, began, native, found.bytes)
@@ -402,13 +407,27 @@ class Run:
             return found
         found = self.exchange(stage, folder)
         if self.reuse is not None and key is not None:
-            index = f"{found.path}.index"
+            index = f"{found.paths[0]}.index"
             found.save_index(index)
-            files = [KeptFile(found.path, found.rows, found.bytes)]
+            files = [KeptFile(path, found.rows, os.path.getsize(path)) for path in found.paths]
             files.append(KeptFile(index, 0, os.path.getsize(index)))
             told = next(told for told in reversed(self.reports) if told.id == stage.id)
             self.reuse.add(key, files, told.records_in)
         return found
+
+    def _choose_ranges(self, stage: Stage) -> Choice:
+        """Whether the rows of a stage are dealt to ranges of what they are sorted by."""
+        settings = self.host.settings.for_stage(stage.resources, python=False)
+        size = bytes_of_rows(plan_of(stage), self.results, self.host.objects)
+        return choice(size, settings)
+
+    def _deal(self, stage: Stage) -> None:
+        spread = stage.spread
+        if spread is None:
+            raise InternalError("the stage does not deal out its rows")
+        found = self.shuffle(stage, spread, self.folder(f"stage-{stage.id}"))
+        with self._lock:
+            self.exchanges[stage.id] = found
 
     def _exchange_key(self, stage: Stage, spread: Spread, folder: str) -> str | None:
         """The key of an exchange, where a later run may want it: its checksum takes a while."""
@@ -430,9 +449,9 @@ class Run:
         known = self.known_work(stage, key, folder)
         if known is None:
             return None
-        path, index = (file.path for file in known)
+        *paths, index = (file.path for file in known)
         budget = self.host.settings.budget()
-        return Exchange.saved(path, index, spread, budget)
+        return Exchange.saved(paths, index, spread, budget)
 
     def settle(self, stage: Stage) -> None:
         """Files, in order, of the rows of exchanges that a stage reads."""
@@ -455,8 +474,8 @@ class Run:
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
         found = explained(error, stage)
-        if error.kind == OUT_OF_MEMORY and could_be_parted(stage):
-            found.hint = PARTITIONS_HINT
+        if error.kind == OUT_OF_MEMORY:
+            found.hint = hint_of_parts(stage) or found.hint
         if found.code == "R760":
             from zql.execution.asserts import row_of_failure
 

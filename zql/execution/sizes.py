@@ -17,6 +17,8 @@ TASKS_WANTED = 32
 MOST_TASKS = 4096
 """With more input than so many of the largest splits, splits grow."""
 KEPT_FILE = 64 * MIB
+FILE_OF_ROWS = 128 * MIB
+"""Rows of texts and numbers make a Parquet file of 25 to 60 MiB out of it."""
 LEAST_FILE = 16 * MIB
 FILES_LEFT = 16
 """So few files are left as they are: who reads them can share them out."""
@@ -58,6 +60,17 @@ def files_of_share(total: int, rows: int, all_rows: int, split_size: int | None 
     """How many files `rows` of `all_rows` make, which were made of `total` bytes of input."""
     size = split_of_files(total, split_size).size
     return max(1, min(rows, round(total * rows / max(all_rows, 1) / size)))
+
+
+def file_of_rows(written: int = 0, split_size: int | None = None) -> Chosen:
+    """The bytes of rows with which an output file ends, after files of `written` bytes of rows.
+
+    With very many of them files grow.
+    """
+    if split_size is not None:
+        return Chosen(split_size, "split_size")
+    size = max(FILE_OF_ROWS, _grown(written))
+    return Chosen(size, "how many there will be is not known before")
 
 
 def _grown(total: int) -> int:

@@ -9,7 +9,7 @@ from zql.errors import ZqlError
 from zql.execution.engine import EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.wording import worded
-from zql.expr.expression import Column
+from zql.expr.expression import Column, SortKey
 from zql.logical.plan import (
     Aggregate,
     Check,
@@ -21,21 +21,28 @@ from zql.logical.plan import (
     Unnest,
 )
 from zql.optimizer.held_states import can_be_parted, holds_states
+from zql.optimizer.rules.partition_sorts import can_be_ranged
 from zql.physical.plan import Keep, RunSql, Stage
 from zql.tree import walk
 
-PARTITIONS_HINT = (
-    "SET partitions = 16 makes a part of the groups at a time; or raise the memory budget"
-    " (--memory, SET memory)"
-)
 Results = Mapping[int, Sequence[KeptFile]]
 """What stages have left, by their numbers."""
 
 
-def could_be_parted(stage: Stage) -> bool:
-    """Whether a stage holds groups in memory that could be made partition by partition."""
-    groups = [node for node in walk(stage) if isinstance(node, Aggregate)]
-    return not stage.by_partition and any(holds_states(g) and can_be_parted(g) for g in groups)
+def hint_of_parts(stage: Stage) -> str | None:
+    """What to do when a stage is out of memory that could do a part of the rows at a time."""
+    nodes = list(walk(stage))
+    groups = [node for node in nodes if isinstance(node, Aggregate) and holds_states(node)]
+    sorts = [node for node in nodes if isinstance(node, Sort) and not node.shuffles]
+    if not stage.by_partition and any(map(can_be_parted, groups)):
+        what = "makes a part of the groups"
+    elif any(map(can_be_ranged, sorts)):
+        what = "sorts a part of the rows"
+    else:
+        return None
+    return (
+        f"SET partitions = 16 {what} at a time; or raise the memory budget (--memory, SET memory)"
+    )
 
 
 def is_python(stage: Stage) -> bool:
@@ -59,8 +66,8 @@ def shuffle_of(stage: Stage, stages: Iterable[Stage]) -> Sort | StageResult | No
         plan = plan.input
     if isinstance(plan, Sort):
         return plan if plan.shuffles else None
-    dealt = {each.id for each in stages if _is_dealt(each)}
-    return plan if isinstance(plan, StageResult) and plan.stage in dealt else None
+    by_chance = {each.id for each in stages if _is_dealt(each) and not _order_of(each)}
+    return plan if isinstance(plan, StageResult) and plan.stage in by_chance else None
 
 
 def shuffled_bytes(stage: Stage, stages: Sequence[Stage], results: Results) -> int:
@@ -87,6 +94,10 @@ def input_bytes(stage: Stage, stages: Sequence[Stage], results: Results) -> int:
 
 def _is_dealt(stage: Stage) -> bool:
     return stage.spread is not None and not stage.spread.keys
+
+
+def _order_of(stage: Stage) -> tuple[SortKey, ...]:
+    return stage.spread.order if stage.spread is not None else ()
 
 
 def reading(stage: Stage) -> Stage:

@@ -30,8 +30,9 @@ class Starter:
         if self._pending is not None:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="zql-pool", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._serve, name="zql-pool", daemon=True)
+            thread.start()  # Ctrl-C may come before it has: nobody can wait for it then
+            self._thread = thread
         self._pending = _Start()
         self._requests.put(self._pending)
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
-from zql.execution import write_cuts, write_folders
+from zql.execution import write_cuts, write_folders, write_shares
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.kept import KeptFile
@@ -63,6 +63,10 @@ def write(run: Run) -> RunReport:
 
     def do(stage: Stage) -> None:
         hit("stage_begun")
+        run.sorts.done(stage, finish)
+        hit("stage_ended")
+
+    def finish(stage: Stage) -> None:
         match stage.sink:
             case WriteFiles():
                 writings[stage.id].finish(stage)
@@ -74,7 +78,6 @@ def write(run: Run) -> RunReport:
                 run.store(stage, stage.sink)
             case Keep() | Collect():
                 run.keep(stage)
-        hit("stage_ended")
 
     if not done:
         run.do_all(do)
@@ -218,6 +221,8 @@ class WriteRun:
             if files_of_share(size, size, size, self._run.host.settings.split_size) > 1:
                 return write_cuts.shuffled(self._files, stage, size)
         exchange = None if source is None or cut else self._run.exchanges.get(source.stage)
+        if exchange is not None and exchange.spread.order and write_shares.in_shares(stage):
+            return write_shares.write(self._files, stage, exchange)
         if source is not None and exchange is not None:
             count = shards if self._target.sharded else 1
             return write_cuts.from_exchange(self._files, stage, source, exchange, count or 1)
@@ -225,6 +230,8 @@ class WriteRun:
             return write_cuts.cut(self._files, stage, shards)
         if self._target.max_rows or self._target.file_size:
             return write_cuts.pieces(self._files, stage)
+        if write_shares.in_shares(stage):
+            return write_shares.write(self._files, stage)
         with self._run.native(stage) as native:
             scans = native.scans
             if self._target.sharded and shards is None and stage.row_local and len(scans) == 1:

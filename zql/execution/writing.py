@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from zql.execution.engine import Engine, EngineError
 from zql.execution.kept import KeptFile
 from zql.execution.own_formats import format_of
 from zql.execution.picks import Picks
+from zql.execution.row_bytes import Shares
 from zql.execution.sources import registered_stream
 from zql.expr.expression import Column
 from zql.expr.functions import PythonFormat
@@ -102,7 +103,7 @@ def write_file(
     written = output.columns(columns)
     options = dict(output.options)
     copy = format_.copy(select, written, options, output.compression)
-    try:
+    with _whole_or_gone([path], columns, output):
         hit("file_begun")
         if copy is not None:
             with fed.readable(engine) if fed is not None else nullcontext():
@@ -115,8 +116,50 @@ def write_file(
         hit("file_synced")
         file = KeptFile(path, rows, os.path.getsize(path))
         return summed(file) if output.summed else file
+
+
+def write_shares(
+    engine: Engine,
+    select: str,
+    columns: Sequence[Column],
+    output: FileOutput,
+    size: Callable[[int], int],
+) -> list[KeptFile]:
+    """Runs a SELECT of the columns; its rows in one file after the other, each synced to disk.
+
+    A file ends when its rows have so many bytes as `size` says of those of all files before: in the
+    form that its writer takes, so of lines as they are written, of columns as they are in memory.
+    There is a file even when there are no rows. Checksums are left to who wants them.
+    Raises what `write_file` does, and removes all files then.
+    """
+    format_ = format_of(output.format, output.own)
+    written = output.columns(columns)
+    options = dict(output.options)
+    sql = format_.output_sql(select, written, options)
+    files: list[KeptFile] = []
+    paths: list[str] = []
+    with _whole_or_gone(paths, columns, output), engine.batches(sql, _BATCH_ROWS) as stream:
+        for share in Shares(stream, size):
+            path = output.path(len(files))
+            paths.append(path)
+            hit("file_begun")
+            writer = format_.writer(path, written, stream.schema, options, output.compression)
+            writer.write_all(share)
+            hit("file_synced")
+            files.append(KeptFile(path, writer.rows, os.path.getsize(path)))
+    return files
+
+
+@contextmanager
+def _whole_or_gone(
+    paths: Sequence[str], columns: Sequence[Column], output: FileOutput
+) -> Iterator[None]:
+    """While files are written: they are removed when that fails, and it is told why."""
+    try:
+        yield
     except BaseException as error:
-        _remove(path)
+        for path in paths:
+            _remove(path)
         if isinstance(error, EngineError):
             raise _explained(error, columns, output) from None
         if isinstance(error, OSError):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from zql.errors import masked
-from zql.explain.labels import inputs, label, word
+from zql.explain.labels import inputs, keys_text, label, word
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded, outputs, passes_on, shown_columns, step_sql
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
@@ -219,6 +219,8 @@ def _sink(stage: Stage) -> Document:
             if spread is None:
                 return {"kind": "keep"}
             told = {"kind": "exchange", "by": spread.ticket.name, "partitions": spread.parts}
+            if spread.order:
+                return {**told, "order": keys_text(spread.order)}
             if not spread.hash:
                 return told
             return {**told, "hash": spread.hash, "keys": [key.name for key in spread.keys]}

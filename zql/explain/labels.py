@@ -52,10 +52,10 @@ def label(plan: lp.LogicalPlan) -> str:  # noqa: C901, PLR0912 - one case for ea
             keys = f" by {_assigns(plan.keys)}" if plan.keys else ""
             return f"Aggregate {_assigns(plan.aggregates)}{keys}{_sets(plan)}{_in_parts(plan)}"
         case lp.DistinctOn():
-            order = f" order {_keys(plan.order)}" if plan.order else ""
+            order = f" order {keys_text(plan.order)}" if plan.order else ""
             return f"DistinctOn {_list(plan.on)}{order}"
         case lp.Sort():
-            return f"Sort {_keys(plan.keys)}{_in_parts(plan)}"
+            return f"Sort {keys_text(plan.keys)}{_in_parts(plan)}"
         case lp.Limit():
             count = "all" if plan.count is None else str(plan.count)
             return f"Limit {count}" + (f" offset {plan.offset}" if plan.offset else "")
@@ -133,7 +133,8 @@ def _list(exprs: Iterable[ex.Expr]) -> str:
     return ", ".join(expression_text(e) for e in exprs)
 
 
-def _keys(keys: Iterable[ex.SortKey]) -> str:
+def keys_text(keys: Iterable[ex.SortKey]) -> str:
+    """What rows are sorted by."""
     return ", ".join(expression_text(k.expr) + (" desc" if k.descending else "") for k in keys)
 
 
@@ -232,7 +233,7 @@ def _reduce_line(call: lp.Reduce) -> str:
     given, named = _given(call)
     keys = ", ".join(key.name for key in call.keys)
     key = f"({keys})" if len(call.keys) > 1 else keys or "NULL"
-    order = f" order {_keys(call.order)}" if call.order else ""
+    order = f" order {keys_text(call.order)}" if call.order else ""
     made = ", ".join(f"{n} {c.type}" for n, c in zip(call.names, call.made, strict=True))
     handed = f"{key}, rows of {given}{named}"
     way = _way(call.function) + policy_text(call.on_error)
@@ -267,7 +268,7 @@ def _fold_line(call: lp.Fold, aggregate: lp.PythonAggregate) -> str:
     args = ", ".join(given)
     if call.kind == "AGGREGATE":
         args = f"DISTINCT {args}" if aggregate.distinct else args
-        args += f" ORDER BY {_keys(aggregate.order)}" if aggregate.order else ""
+        args += f" ORDER BY {keys_text(aggregate.order)}" if aggregate.order else ""
     guard = f" only where {aggregate.guard.name}" if aggregate.guard is not None else ""
     home = _home(aggregate.function)
     return f"{_FOLDED[call.kind]} {home}({args}){guard}{keys} -> {made}"

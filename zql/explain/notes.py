@@ -220,12 +220,15 @@ def _cuts(stages: PhysicalPlan) -> Iterator[Note]:
             why = f"its rows are computed once, and read by the stages {', '.join(most)} and {last}"
             yield Note("shared", f"stage {stage.id}: {why}")
             continue
-        if stage.by_partition:
+        if stage.spread is not None and stage.spread.order:
+            why = f"stage {reader.id} puts its rows in order, range by range"
+        elif stage.by_partition:
             why = f"its groups are made partition by partition, before stage {reader.id} reads them"
         elif reader.by_partition:
             why = f"{_consumer(reader, stage)} in stage {reader.id} takes its rows by keys"
         elif reader.spread is not None and not reader.spread.keys:
-            why = f"SHUFFLE deals its rows out in stage {reader.id}"
+            by = "ORDER BY" if reader.spread.order else "SHUFFLE"
+            why = f"{by} deals its rows out in stage {reader.id}"
         elif _reads(reader, stage):
             calls = [s.call for s in reader.steps if isinstance(s, CallPython)]
             names = ", ".join(dict.fromkeys(word(c) for c in calls))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zql.execution import partitions, sizes
+from zql.execution import partitions, sizes, sorts
 from zql.execution.machine import allowed_memory
 from zql.execution.native import plan_of
 from zql.execution.own_formats import format_of
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
 from zql.execution.stages import shuffle_of
+from zql.execution.write_shares import in_shares
 from zql.explain.notes import Note
 from zql.explain.text import is_sharded
 from zql.logical import plan as lp
@@ -54,6 +55,9 @@ def _exchanges(plan: PhysicalPlan, settings: Settings) -> Iterator[Note]:
         if stage.by_partition:
             own = settings.for_stage(stage.resources, python=False)
             yield Note("sizes", _partitions(stage, partitions.dealing(plan, stage), own))
+        elif spread is not None and spread.order:
+            own = settings.for_stage(stage.resources, python=False)
+            yield Note("sizes", _ranges(stage, spread.parts, own))
         elif spread is not None and not spread.keys:
             size = sum(f.size for n in walk(stage) if isinstance(n, lp.Scan) for f in n.files)
             reads = [n for n in walk(stage) if isinstance(n, lp.StageResult | lp.MemoryScan)]
@@ -75,6 +79,20 @@ def _partitions(stage: Stage, rows: Stage, settings: Settings) -> str:
         memory = mib(settings.native_memory() // partitions.SHARE)
         return f"stage {stage.id}: {count}, if there are more than {memory} of rows for it"
     return f"stage {stage.id}: one statement, with stage {rows.id}: {found.reason}"
+
+
+def _ranges(stage: Stage, parts: int, settings: Settings) -> str:
+    """Whether the rows of a stage are dealt to ranges of what they are sorted by."""
+    plan = plan_of(stage)
+    size = partitions.bytes_of_rows(plan, {}, {})
+    found = sorts.choice(size, settings)
+    if found.deals:
+        each = f" of about {mib(size // parts)}" if size >= sizes.SMALLEST_SPLIT else ""
+        return f"stage {stage.id}: {parts} ranges{each}, sampled: {found.reason}"
+    if any(isinstance(node, lp.StageResult | lp.MemoryScan) for node in walk(plan)):
+        memory = mib(settings.native_memory())
+        return f"stage {stage.id}: {parts} ranges, if there are more than {memory} of rows for them"
+    return f"stage {stage.id}: not dealt out, the stage that reads it sorts: {found.reason}"
 
 
 def _is_scan(node: object) -> bool:
@@ -128,7 +146,17 @@ def _files(
     elif is_sharded(stage) and shuffle_of(stage, stages) is not None:
         size = mib(sizes.split_of_files(0, settings.split_size).size)
         yield f"files of equal numbers of rows, one for each {size} of input"
-    elif is_sharded(stage) and sink.own is None:
+    elif in_shares(stage):
+        chosen = sizes.file_of_rows(0, settings.split_size)
+        yield f"a file for each {mib(chosen.size)} of rows: {chosen.reason}"
+        yield from _put_together(sink, settings)
+    elif is_sharded(stage):
+        yield from _put_together(sink, settings)
+
+
+def _put_together(sink: WriteFiles, settings: Settings) -> Iterator[str]:
+    """When small files are joined."""
+    if sink.own is None:
         if settings.file_size:
             yield f"files of less than {mib(settings.file_size)} (file_size) are put together"
         else:

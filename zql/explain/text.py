@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from zql.execution.called import has_time_limit
-from zql.explain.labels import inputs, label, policy_text, python_lines
+from zql.explain.labels import inputs, keys_text, label, policy_text, python_lines
 from zql.explain.notes import Note
 from zql.expr import expression as ex
 from zql.logical import plan as lp
@@ -73,7 +73,10 @@ def stage_kind(stage: Stage, here: bool = False) -> str:
     workers = "in worker processes" + (" (in this one when the input is small)" if here else "")
     if stage.source is None:
         if stage.row_local and is_sharded(stage) and not is_partitioned(stage):
-            return "DuckDB, one statement for each split of the input"
+            if any(isinstance(node, lp.Scan) for node in walk(stage)):
+                return "DuckDB, one statement for each split of the input"
+            if isinstance(stage.sink, WriteFiles) and "shards" in dict(stage.sink.options):
+                return "DuckDB, one statement for each file"
         if stage.by_partition:
             return f"one DuckDB statement for each partition of stage {stage.inputs[0]}"
         return "one DuckDB statement, all threads"
@@ -166,6 +169,8 @@ def sink_line(stage: Stage) -> str:
 
 def dealt_by(spread: Spread) -> str:
     """What decides to which partition a row goes."""
+    if spread.order:
+        return f"by ranges of {keys_text(spread.order)}"
     if spread.place is not None:
         return f"by ranges of {spread.ticket.name}"
     keys = ", ".join(key.name for key in spread.keys)

@@ -144,12 +144,16 @@ class Cast(Expr):
 
 @node
 class SortKey(Node):
-    """One item of an ORDER BY; `nulls_first` is None when not written (then NULLs come last)."""
+    """One item of an ORDER BY; `nulls_first` is None when not written (then NULLs come last).
+
+    The `type` of the expression is known when it is bound.
+    """
 
     expr: Expr
     descending: bool = False
     nulls_first: bool | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    type: DataType = field(default="", compare=False, repr=False)
 
 
 @node

@@ -171,8 +171,8 @@ def sort_keys(binder: ExpressionBinder, keys: Sequence[ex.SortKey]) -> tuple[ex.
         expr = binder.context.attempt(lambda k=key: binder.bind(k.expr))  # type: ignore[misc]
         if expr is not None:
             bound.append(replace(key, expr=expr))
-    binder.types([k.expr for k in bound])
-    return tuple(bound)
+    types = binder.types([k.expr for k in bound])
+    return tuple(replace(k, type=type_) for k, type_ in zip(bound, types, strict=True))
 
 
 def order_by(context: Context, scope: Scope, op: ast.OrderBy, outer: tuple[Scope, ...]) -> Scope:

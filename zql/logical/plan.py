@@ -234,7 +234,8 @@ class Sort(Node):
     """Rows sorted by the keys; those that are equal in all keys come in any order.
 
     `shuffles` says that the first key is a ticket by chance, the second the place in the input.
-    Then the rows may be dealt to so many `parts` by ranges of tickets before they are sorted.
+    Rows may be dealt to so many `parts`, by ranges of tickets or of the keys, before they are
+    sorted.
     """
 
     input: LogicalPlan

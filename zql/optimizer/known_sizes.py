@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from zql.expr import expression as ex
 from zql.logical import plan as lp
-from zql.tree import walk
+from zql.tree import Node, walk
 
 _PACKED = 2
 """What is read of files that are packed is in memory about so many times as big as they are: three
@@ -17,11 +19,25 @@ _ROW_BYTES = 16
 
 def known_bytes(plan: lp.LogicalPlan) -> int:
     """About how many bytes the rows have in memory that a plan reads or makes."""
-    nodes = list(dict.fromkeys(walk(plan)))
+    return bytes_read(walk(plan))
+
+
+def bytes_read(nodes: Iterable[Node]) -> int:
+    """The same of what is among these nodes."""
+    nodes = list(dict.fromkeys(nodes))
     files = (file for node in nodes if isinstance(node, lp.Scan) for file in node.files)
     read = sum(f.size * (_PACKED if f.path.endswith(_PACKED_FILES) else 1) for f in files)
     read += sum(node.size or 0 for node in nodes if isinstance(node, lp.MemoryScan))
     return read + sum(_made(n) for n in nodes if isinstance(n, lp.TableFunction))
+
+
+def gives_any_number(node: Node) -> bool:
+    """Whether it gives rows of which only a run knows how many there are."""
+    if isinstance(node, lp.Scan):
+        return node.own is not None
+    if isinstance(node, lp.MemoryScan):
+        return node.size is None
+    return isinstance(node, lp.PythonOperator | lp.CommonRows | lp.RecursiveUnion)
 
 
 def _made(plan: lp.TableFunction) -> int:

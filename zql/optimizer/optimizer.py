@@ -17,6 +17,7 @@ from zql.optimizer.rules.match_what_changes import match_what_changes
 from zql.optimizer.rules.merge_projections import merge_projections
 from zql.optimizer.rules.partition_aggregates import partition_aggregates
 from zql.optimizer.rules.partition_shuffles import partition_shuffles
+from zql.optimizer.rules.partition_sorts import partition_sorts
 from zql.optimizer.rules.prune_columns import prune_columns
 from zql.optimizer.rules.push_filters_down import push_filters_down
 from zql.optimizer.rules.push_limits_down import push_limits_down
@@ -59,6 +60,8 @@ BATCHES = (
     Batch("order", (keep_row_order,), passes=1, required=True),
     # Behind it: aggregates may have an order by place since then.
     Batch("aggregates", (partition_aggregates,), passes=1),
+    # Behind "order", too: what puts rows back in their places is a sort.
+    Batch("sorts", (partition_sorts,), passes=1),
     # Behind all that moves columns and adds operators: what a join reads is known then.
     Batch("joins", (broadcast_joins,), passes=1),
     Batch("checks", (check_every_row,), passes=1, required=True),

@@ -1,4 +1,4 @@
-"""Rows dealt to partitions by a hash of grouping keys, and the groups that are made of them.
+"""Rows dealt to partitions: by a hash of grouping keys, for groups, or by ranges, for a sort.
 
 `KEY_HASH` is the one hash by which rows are dealt so. It is that of DuckDB's own GROUP BY: what it
 takes for equal has one hash (0.0 and -0.0, every NaN, a month and thirty days, wherever they are
@@ -17,11 +17,15 @@ from zql.logical import plan as lp
 from zql.logical.scope import Names
 from zql.optimizer.facts import columns_of, is_volatile, unused_names
 from zql.optimizer.held_states import sees_rows_once
-from zql.physical.plan import RunSql, Spread, Stage
+from zql.physical.plan import Keep, RunSql, Spread, Stage
+from zql.resources import most
 from zql.tree import Node, map_children
 
 KEY_HASH = "DuckDB's hash"
 """Its name in plans, in what results are found by, and in EXPLAIN."""
+
+SORT_KEY = "create_sort_key"
+"""DuckDB's function which makes of the keys of a sort one value that is ordered as they are."""
 
 
 def key_ticket(keys: tuple[ex.Expr, ...]) -> ex.Expr:
@@ -63,6 +67,55 @@ def dealt(
         return replace(plan, input=source, keys=keys, aggregates=aggregates, parts=1)
 
     return rows, spread, groups
+
+
+def ranged(plan: lp.Sort, input: lp.LogicalPlan) -> tuple[lp.Project, Spread]:
+    """The rows with a ticket that is ordered as they shall be, and how they are dealt by it."""
+    ticket = unused_names(plan).column("ticket", "BLOB")
+    args: list[ex.Expr] = []
+    for key in plan.keys:
+        nulls = "FIRST" if key.nulls_first else "LAST"
+        order = f"{'DESC' if key.descending else 'ASC'} NULLS {nulls}"
+        args += (key.expr, ex.Literal(order))
+    passed = tuple(lp.Assign(c, c) for c in plan.columns)
+    made = lp.Assign(ticket, ex.Call((SORT_KEY,), tuple(args)))
+    return lp.Project(input, (*passed, made)), Spread(ticket, None, plan.parts, order=plan.keys)
+
+
+def sorted_alone(rows: Stage) -> Stage:
+    """A stage that keeps the rows sorted which `rows` would deal to ranges."""
+    sort, tables = _sort_of(rows)
+    whole: lp.LogicalPlan = lp.Shared(sort, tables) if tables else sort
+    return replace(rows, steps=(RunSql(whole),), sink=Keep(), row_local=False)
+
+
+def sorted_whole(stage: Stage, rows: Stage) -> Stage:
+    """A stage over rows that `rows` would deal to ranges, which it sorts in its own statement."""
+    sort, tables = _sort_of(rows)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, lp.StageResult) and node.stage == rows.id:
+            return sort
+        return map_children(node, visit)
+
+    steps = tuple(map_children(step, visit) for step in stage.steps)
+    if tables:
+        (step,) = (s for s in steps if isinstance(s, RunSql))
+        steps = (RunSql(lp.Shared(step.plan, tables)),)
+    asked = most(each.resources for each in (stage, rows) if each.resources is not None)
+    return replace(stage, steps=steps, row_local=False, resources=asked)
+
+
+def _sort_of(rows: Stage) -> tuple[lp.Sort, tuple[tuple[str, lp.LogicalPlan], ...]]:
+    """The sort instead of which rows are dealt to ranges, and tables that its input reads."""
+    (step,), spread = rows.steps, rows.spread
+    plan = step.plan if isinstance(step, RunSql) else None
+    tables = plan.tables if isinstance(plan, lp.Shared) else ()
+    plan = plan.input if isinstance(plan, lp.Shared) else plan
+    if not isinstance(plan, lp.Project) or spread is None:
+        raise InternalError("rows are dealt out, and sorted, by SQL")
+    passed = tuple(a for a in plan.assigns if a.column != spread.ticket)
+    return lp.Sort(lp.Project(plan.input, passed), spread.order), tables
 
 
 def undealt(groups: Stage, rows: Stage) -> Stage:

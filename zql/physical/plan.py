@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
-from zql.expr.expression import Column
+from zql.expr.expression import Column, SortKey
 from zql.expr.functions import ErrorPolicy, PythonFormat, PythonFunction
 from zql.logical import plan as lp
 from zql.logical.plan import (
@@ -58,7 +58,8 @@ class Spread(Node):
 
     It is a BIGINT from 0 on, or a DOUBLE from 0 to 1. The rows are ordered by it, and by `place`
     where two are equal. Without a place the ticket is a hash, which `hash` names, of the columns
-    `keys`: rows of equal keys are in one partition, in the order in which they came.
+    `keys`: rows of equal keys are in one partition, in the order in which they came. With an
+    `order` the ticket is what `SORT_KEY` makes of its keys, and ranges of it are sampled.
     """
 
     ticket: Column
@@ -66,6 +67,7 @@ class Spread(Node):
     parts: int
     keys: tuple[Column, ...] = ()
     hash: str = ""
+    order: tuple[SortKey, ...] = ()
 
 
 @node

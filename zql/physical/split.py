@@ -25,7 +25,7 @@ from zql.physical.broadcast import (
     with_right_sides,
     without_last_joins,
 )
-from zql.physical.dealt import dealt
+from zql.physical.dealt import dealt, ranged
 from zql.physical.exchange import STARTS, exchange
 from zql.physical.fuse import over
 from zql.physical.plan import (
@@ -164,7 +164,7 @@ class _Splitter:
             case lp.Check(kept=True):
                 return _Native(self.kept(self.build(replace(plan, kept=False))))
             case lp.Sort() if plan.parts > 1:
-                return self.shuffle(plan)
+                return self.shuffle(plan) if plan.shuffles else self.ranged(plan)
             case lp.Aggregate() if plan.parts > 1:
                 return self.partitioned(plan)
             case lp.Filter() | lp.Project() | lp.Unnest() | lp.Check() if not _sees_other_rows(
@@ -205,6 +205,12 @@ class _Splitter:
         ticket, place = (c for c in (k.expr for k in plan.keys) if isinstance(c, ex.Column))
         rows = _Native(self.native(plan.input))
         return _Native(self.kept(rows, Keep(spread=Spread(ticket, place, plan.parts))))
+
+    def ranged(self, plan: lp.Sort) -> _Native:
+        """Rows dealt out by ranges of what they are sorted by in a stage of their own."""
+        rows, spread = ranged(plan, self.native(plan.input))
+        number = self.finish(_Native(rows), Keep(spread=spread))
+        return _Native(lp.StageResult(number, plan.columns))
 
     def partitioned(self, plan: lp.Aggregate) -> _Native:
         """Rows dealt out by their keys in a stage of their own, and groups of each partition."""

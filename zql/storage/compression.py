@@ -196,3 +196,7 @@ class PackedWriter:
                 self._file.write(self._packed.popleft().result())
         finally:
             self._threads.close()
+
+    def abandon(self) -> None:
+        """Ends the threads; nothing more is written."""
+        self._threads.close()

@@ -159,10 +159,18 @@ class BatchWriter(ABC):
     def close(self) -> None:
         """Finishes the file and syncs it to disk."""
 
+    @abstractmethod
+    def abandon(self) -> None:
+        """Lets go of the file as it is."""
+
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
         """See `RowWriter`."""
-        for batch in batches:
-            self.write(batch)
+        try:
+            for batch in batches:
+                self.write(batch)
+        except BaseException:
+            self.abandon()
+            raise
         self.close()
 
 

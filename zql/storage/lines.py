@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zql.storage import compression as packing
@@ -58,6 +59,13 @@ class LineWriter(BatchWriter):
                 self._out.close()
             self._file.flush()
             os.fsync(self._file.fileno())
+
+    def abandon(self) -> None:
+        """See `BatchWriter`."""
+        if isinstance(self._out, packing.PackedWriter):
+            self._out.abandon()
+        with suppress(OSError):  # what is buffered may not fit on the disk
+            self._file.close()
 
 
 def _bytes_of(column: pa.Array) -> memoryview:

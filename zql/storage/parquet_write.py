@@ -10,6 +10,7 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +179,12 @@ class ParquetWriter(BatchWriter):
             self._joiner.finish()
             self._file.flush()
             os.fsync(self._file.fileno())
+
+    def abandon(self) -> None:
+        """See `BatchWriter`."""
+        self._threads.close()
+        with suppress(OSError):  # what is buffered may not fit on the disk
+            self._file.close()
 
 
 def _page_options(options: Mapping[str, Any], compression: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from zql.expr import expression as ex
 from zql.logical import plan as lp
 from zql.optimizer.facts import free_columns
 from zql.optimizer.held_states import can_be_parted, holds_states
-from zql.optimizer.known_sizes import known_bytes
+from zql.optimizer.known_sizes import gives_any_number, known_bytes
 from zql.tree import Node, map_children, walk
 
 WORTH_BYTES = 128 << 20
@@ -60,13 +60,4 @@ def _parts(rows: lp.LogicalPlan) -> int:
     size = known_bytes(rows)
     if size >= WORTH_BYTES:
         return min(_MOST, 1 << (size // _PARTITION_BYTES).bit_length())
-    return _UNKNOWN_PARTS if any(map(_gives_any_number, walk(rows))) else 1
-
-
-def _gives_any_number(node: Node) -> bool:
-    """Whether it gives rows of which only a run knows how many there are."""
-    if isinstance(node, lp.Scan):
-        return node.own is not None
-    if isinstance(node, lp.MemoryScan):
-        return node.size is None
-    return isinstance(node, lp.PythonOperator | lp.CommonRows | lp.RecursiveUnion)
+    return _UNKNOWN_PARTS if any(map(gives_any_number, walk(rows))) else 1
