@@ -20,6 +20,7 @@ from zql.optimizer.rules.broadcast_joins import broadcast_joins
 from zql.optimizer.rules.isolate_python_calls import isolate_python_calls
 from zql.optimizer.rules.keep_row_order import keep_row_order
 from zql.optimizer.rules.partition_aggregates import partition_aggregates
+from zql.optimizer.rules.partition_sorts import partition_sorts
 from zql.optimizer.unseen_sorts import unseen_sorts
 from zql.physical.plan import CallPython, Keep, PhysicalPlan, RunSql, Stage
 from zql.tree import children, walk
@@ -56,7 +57,8 @@ def notes_of(
     # Before that rule Python calls stand in expressions, and nothing has moved yet.
     isolated = [r.plan for r in trace if r.rule == isolate_python_calls.__name__]
     # What these rules add is in nobody's way: they run last.
-    last = (keep_row_order.__name__, partition_aggregates.__name__, broadcast_joins.__name__)
+    late = (keep_row_order, partition_aggregates, partition_sorts, broadcast_joins)
+    last = [rule.__name__ for rule in late]
     moved = [bound, *(r.plan for r in trace if r.rule not in last)][-1]
     found = [
         *_pushed(isolated[0] if isolated else bound, moved),
