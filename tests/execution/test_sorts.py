@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.execution.test_partitions import EXAMPLES, VALUES
-from zql.execution import exchange, ranges, run
+from zql.execution import exchange, exchanges, ranges
 from zql.execution.partitions import Choice
 from zql.optimizer.rules.partition_sorts import _OTHER_ORDER
 from zql.session import Session
@@ -169,7 +169,7 @@ def test_the_same_files_however_they_are_sorted(functions, monkeypatch, end):
         text = f"SET split_size = '8KiB'; {text}"
     found = []
     for memory, workers, off in ((1 << 40, 2, []), (0, 1, []), (0, 4, []), (0, 2, OFF)):
-        monkeypatch.setattr(run, "choice", lambda size, _, m=memory: Choice(size > m, ""))
+        monkeypatch.setattr(exchanges, "choice", lambda size, _, m=memory: Choice(size > m, ""))
         with functions.session(workers, threads=workers) as session:
             session.set("disabled_rules", off)
             report = session.run(text)

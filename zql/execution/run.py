@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 from zql.errors import InternalError, ZqlError
 from zql.execution.called import has_time_limit
 from zql.execution.engine import OUT_OF_MEMORY, Engine, EngineError
+from zql.execution.exchanges import Exchanges
 from zql.execution.executor import Executor, InProcess
 from zql.execution.kept import brought
 from zql.execution.machine import give_memory_back
 from zql.execution.native import NativeStage, plan_of
-from zql.execution.partitions import Choice, bytes_of_rows
 from zql.execution.settings import Settings
-from zql.execution.sorts import Sorts, choice
+from zql.execution.sorts import Sorts
 from zql.execution.stages import (
     columns_of,
     explained,
@@ -36,7 +36,6 @@ from zql.physical.plan import (
     Collect,
     Keep,
     PhysicalPlan,
-    Spread,
     Stage,
     StoreTable,
     policed_scans,
@@ -45,7 +44,6 @@ from zql.physical.plan import (
 )
 
 if TYPE_CHECKING:
-    from zql.execution.exchange import Exchange
     from zql.execution.history import RunNotes
     from zql.execution.kept import KeptFile
     from zql.execution.mixing import Mixer
@@ -123,10 +121,8 @@ class Run:
             for stage in plan.stages
             for policy in (*policies_of(stage), *_reading(stage))
         }
-        self.exchanges: dict[int, Exchange] = {}
-        """What stages left as an exchange, until somebody wants files of their rows in order."""
-        self._exchange_keys: dict[int, str] = {}
-        self.sorts = Sorts(self._choose_ranges, self.keep, self._deal)
+        self.exchanges = Exchanges(self)
+        self.sorts = Sorts(self.exchanges.choose_ranges, self.keep, self.exchanges.deal)
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}
@@ -235,6 +231,16 @@ class Run:
             self._mixer.interrupt()
 
     @property
+    def settings(self) -> Settings:
+        """The settings of the run."""
+        return self.host.settings
+
+    @property
+    def objects(self) -> Mapping[str, object]:
+        """Frames of the program that the plan reads, by their keys."""
+        return self.host.objects
+
+    @property
     def engine(self) -> Engine:
         """The connection of this thread."""
         own: Engine | None = getattr(self._own, "engine", None)
@@ -275,7 +281,7 @@ class Run:
             if spread.order:
                 self.sorts.reached(stage)
             elif not spread.keys:  # else the stage that groups them says whether
-                self._deal(stage)
+                self.exchanges.deal(stage)
             return ()
         if stage.by_partition:
             return self.keep_groups(stage, folder)
@@ -322,7 +328,7 @@ class Run:
         """What an earlier run has finished of a stage of SQL, in that form."""
         if self.reuse is None:
             return None
-        self.settle(stage)
+        self.exchanges.settle(stage)
         self.look_for_rejects(stage)
         key = self.reuse.key_of(stage, self.results, output)
         return self.known_work(stage, key, output.folder)
@@ -349,7 +355,7 @@ class Run:
 
         rows = self.sorts.whole(partitions.dealing(self.plan, stage))
         whole = undealt(stage, rows)
-        self.settle(rows)
+        self.exchanges.settle(rows)
         files = self.finished_work(whole, KeptOutput(folder))
         if files is None:
             settings = self.host.settings.for_stage(stage.resources, python=False)
@@ -357,7 +363,7 @@ class Run:
             if not partitions.choice(size, settings).deals:
                 files = self._undealt(whole, folder)
         if files is None:
-            dealt = self.exchange(rows, self.folder(f"stage-{rows.id}"))
+            dealt = self.exchanges.made(rows)
             began = time.perf_counter()
             with self.native(stage) as native:
                 try:
@@ -381,96 +387,6 @@ class Run:
                 return None
             return self.noted(whole, native, began, files, folder)
 
-    def exchange(self, stage: Stage, folder: str) -> Exchange:
-        """Does a stage and leaves its rows as an exchange; there are no files of them yet."""
-        spread = stage.spread
-        if spread is None:
-            raise InternalError("the stage does not deal out its rows")
-        path = os.path.join(folder, "exchange.arrow")
-        began = time.perf_counter()
-        with self.native(stage) as native:
-            size = bytes_of_rows(native.plan, self.results, self.host.objects)
-            try:
-                found = native.exchange(path, spread, size)
-            except EngineError as error:
-                raise self.explained(error, stage) from None
-        self.report(stage, 1, found.rows, began, native, found.bytes)
-        return found
-
-    def shuffle(self, stage: Stage, spread: Spread, folder: str) -> Exchange:
-        """The exchange of a shuffle: the one of an earlier run, or one that later runs may want."""
-        from zql.execution.kept import KeptFile
-
-        key = self._exchange_key(stage, spread, folder)
-        found = None if key is None else self._found_exchange(stage, spread, folder, key)
-        if found is not None:
-            return found
-        found = self.exchange(stage, folder)
-        if self.reuse is not None and key is not None:
-            index = f"{found.paths[0]}.index"
-            found.save_index(index)
-            files = [KeptFile(path, found.rows, os.path.getsize(path)) for path in found.paths]
-            files.append(KeptFile(index, 0, os.path.getsize(index)))
-            told = next(told for told in reversed(self.reports) if told.id == stage.id)
-            self.reuse.add(key, files, told.records_in)
-        return found
-
-    def _choose_ranges(self, stage: Stage) -> Choice:
-        """Whether the rows of a stage are dealt to ranges of what they are sorted by."""
-        settings = self.host.settings.for_stage(stage.resources, python=False)
-        size = bytes_of_rows(plan_of(stage), self.results, self.host.objects)
-        return choice(size, settings)
-
-    def _deal(self, stage: Stage) -> None:
-        spread = stage.spread
-        if spread is None:
-            raise InternalError("the stage does not deal out its rows")
-        found = self.shuffle(stage, spread, self.folder(f"stage-{stage.id}"))
-        with self._lock:
-            self.exchanges[stage.id] = found
-
-    def _exchange_key(self, stage: Stage, spread: Spread, folder: str) -> str | None:
-        """The key of an exchange, where a later run may want it: its checksum takes a while."""
-        from zql.execution.writing import KeptOutput
-
-        if self.reuse is None or not self.reuse.lasting:
-            return None
-        self.settle(stage)
-        self.look_for_rejects(stage)
-        return self.reuse.key_of(stage, self.results, KeptOutput(folder), spread)
-
-    def _found_exchange(
-        self, stage: Stage, spread: Spread, folder: str, key: str
-    ) -> Exchange | None:
-        """The exchange that an earlier run has made, if there is one."""
-        from zql.execution.exchange import Exchange
-
-        self._exchange_keys[stage.id] = key
-        known = self.known_work(stage, key, folder)
-        if known is None:
-            return None
-        *paths, index = (file.path for file in known)
-        budget = self.host.settings.budget()
-        return Exchange.saved(paths, index, spread, budget)
-
-    def settle(self, stage: Stage) -> None:
-        """Files, in order, of the rows of exchanges that a stage reads."""
-        from zql.execution.kept import write_all
-        from zql.execution.sizes import KEPT_FILE
-
-        settings = self.host.settings
-        with self._lock:
-            for number in set(stage.inputs) & self.exchanges.keys():
-                found = self.exchanges[number]
-                folder = self.folder(f"stage-{number}")
-                rows = found.batches(0, found.rows)
-                size = settings.split_size or KEPT_FILE
-                files = write_all(rows, folder, settings.batch_rows, size)
-                self.results[number] = tuple(files)
-                if self.reuse is not None and number in self._exchange_keys:
-                    self.reuse.learn(files, self._exchange_keys[number])
-                del self.exchanges[number]
-
     def explained(self, error: EngineError, stage: Stage) -> ZqlError:
         """What DuckDB's failure in a native stage means, with the row of a failed assertion."""
         found = explained(error, stage)
@@ -490,7 +406,7 @@ class Run:
 
     def native(self, stage: Stage) -> NativeStage:
         """A stage of SQL alone, ready to be run."""
-        self.settle(stage)
+        self.exchanges.settle(stage)
         return self.unsettled(stage)
 
     def unsettled(self, stage: Stage) -> NativeStage:
@@ -504,7 +420,7 @@ class Run:
         """The parts of a stage's source."""
         from zql.execution.tasks import inputs_of
 
-        self.settle(stage)
+        self.exchanges.settle(stage)
         self.look_for_rejects(stage)
         return inputs_of(stage, self.engine, self.settings_of(stage), self.results)
 

@@ -68,7 +68,7 @@ def shuffled(outputs: OutputFiles, stage: Stage, size: int) -> Waiting:
         return waiting([], list(kept.values()))
     split_size = outputs.run.host.settings.split_size
     source = exchanged(stage)
-    exchange = None if source is None else outputs.run.exchanges.get(source.stage)
+    exchange = None if source is None else outputs.run.exchanges.of(source.stage)
     if source is not None and exchange is not None:
         count = files_of_share(size, exchange.rows, exchange.rows, split_size)
         paths = outputs.paths(range(count), count)

@@ -220,7 +220,7 @@ class WriteRun:
             size = self._files.shuffled_bytes(stage)
             if files_of_share(size, size, size, self._run.host.settings.split_size) > 1:
                 return write_cuts.shuffled(self._files, stage, size)
-        exchange = None if source is None or cut else self._run.exchanges.get(source.stage)
+        exchange = None if source is None or cut else self._run.exchanges.of(source.stage)
         if exchange is not None and exchange.spread.order and write_shares.in_shares(stage):
             return write_shares.write(self._files, stage, exchange)
         if source is not None and exchange is not None:

@@ -79,7 +79,7 @@ def _finished(
     outputs: OutputFiles, stage: Stage, output: FileOutput
 ) -> tuple[KeptFile, ...] | None:
     """The files that an earlier run has finished."""
-    outputs.run.settle(stage)
+    outputs.run.exchanges.settle(stage)
     outputs.run.look_for_rejects(stage)
     return outputs.run.known_work(stage, _key(outputs, stage, output), output.folder)
 
