@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from zql import inspection
@@ -42,7 +42,7 @@ from zql.syntax import ast
 from zql.syntax.parser import parse_leniently, parse_script
 from zql.syntax.printer import print_query
 from zql.syntax.whereabouts import first_line, operator_at
-from zql.tree import Node, rewrite_down, walk
+from zql.tree import Node, node, rewrite_down, walk
 
 if TYPE_CHECKING:
     from zql.execution.history import RunNotes
@@ -59,7 +59,7 @@ _OUTPUT_CODES = frozenset({"R727", "R751", "R752", "R753", "R755", "R756"})
 """What can be wrong with an output: such an error points at WRITE."""
 
 
-@dataclass(frozen=True)
+@node
 class StatementResult:
     """What one statement gave. `kind`: rows, written, text or done (nothing to show)."""
 
@@ -70,7 +70,7 @@ class StatementResult:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@node
 class Compiled:
     """A statement at each level of its compilation."""
 

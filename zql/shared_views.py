@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from zql.logical import plan as lp
 from zql.logical.catalog import ObjectTable
@@ -19,7 +18,7 @@ from zql.logical.context import Declarations
 from zql.optimizer.facts import calls_python, has_window, is_volatile
 from zql.queries import schema_of
 from zql.syntax import ast
-from zql.tree import Node, walk
+from zql.tree import Node, node, walk
 
 _COSTLY = (
     lp.MapRows
@@ -34,7 +33,7 @@ _COSTLY = (
 )
 
 
-@dataclass(frozen=True)
+@node
 class SharedView:
     """A view to be kept: `plan` stores its rows; `readers` are the numbers of the statements."""
 
@@ -128,8 +127,8 @@ def _views_in(
     todo: list[Node] = [statement]
     while todo:
         local = _local_names(todo[-1])
-        for node in walk(todo.pop()):
-            match node:
+        for part in walk(todo.pop()):
+            match part:
                 case ast.NameSource(name=name, module=""):
                     pass
                 case _:

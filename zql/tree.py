@@ -154,18 +154,21 @@ def rewrite_down(node: Any, function: Callable[[Any], Any]) -> Any:
 # ---- declaring ---------------------------------------------------------------------------------
 
 _ORDINARY: Any = dataclasses._FIELD  # type: ignore[attr-defined]  # noqa: SLF001
-_PARAMETERS = SimpleNamespace(
-    init=True,
-    repr=True,
-    eq=True,
-    order=False,
-    unsafe_hash=False,
-    frozen=True,
-    match_args=True,
-    kw_only=False,
-    slots=True,
-    weakref_slot=False,
-)
+
+
+def _parameters(*, frozen: bool) -> SimpleNamespace:
+    return SimpleNamespace(
+        init=True,
+        repr=True,
+        eq=True,
+        order=False,
+        unsafe_hash=False,
+        frozen=frozen,
+        match_args=True,
+        kw_only=False,
+        slots=True,
+        weakref_slot=False,
+    )
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -176,6 +179,16 @@ def node(cls: type[T]) -> type[T]:
     second cannot pay a millisecond for each of a hundred classes, so `__init__` is compiled when
     the first object is made, and the other methods are shared.
     """
+    return _declared(cls, _FROZEN, frozen=True)
+
+
+@dataclass_transform(field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make a class what `dataclass(slots=True)` makes it, in the same way: it can be changed."""
+    return _declared(cls, _SHARED, frozen=False)
+
+
+def _declared(cls: type[T], methods: dict[str, Any], *, frozen: bool) -> type[T]:
     if hasattr(cls, "__post_init__"):
         raise TypeError(f"{cls.__name__}: nothing would call __post_init__")
     known: dict[str, Field[Any]] = {}
@@ -195,11 +208,11 @@ def node(cls: type[T]) -> type[T]:
         body.pop(name, None)
     body["__slots__"] = tuple(name for name in known if name not in inherited)
     body["__dataclass_fields__"] = known
-    body["__dataclass_params__"] = _PARAMETERS
+    body["__dataclass_params__"] = _parameters(frozen=frozen)
     body["__match_args__"] = tuple(name for name, item in known.items() if not item.kw_only)
     body["_compared"] = attrgetter(*compared) if compared else _nothing
     body["_hashed"] = attrgetter(*hashed) if hashed else _nothing
-    for name, method in _SHARED.items():
+    for name, method in methods.items():
         body.setdefault(name, method)
     made: Any = cast("Any", type(cls))(cls.__name__, cls.__bases__, body)
     if "__init__" not in cls.__dict__:
@@ -279,10 +292,9 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 _SHARED: dict[str, Any] = {
     "__eq__": _equal,
-    "__hash__": _hash,
+    "__hash__": None,
     "__repr__": _represent,
-    "__setattr__": _refuse,
-    "__delattr__": _refuse,
     "__getstate__": _state,
     "__setstate__": _set_state,
 }
+_FROZEN = {**_SHARED, "__hash__": _hash, "__setattr__": _refuse, "__delattr__": _refuse}

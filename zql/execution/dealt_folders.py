@@ -7,7 +7,7 @@ their order. One piece of the input is held at a time, and of a partition what o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from zql.execution.kept import on_disk
 from zql.failpoints import hit
 from zql.storage import hive
 from zql.storage.threads import Threads
-from zql.tree import node
+from zql.tree import node, record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ def deal(
     return Dealt(path, tuple(each.done() for each in ordered))
 
 
-@dataclass(slots=True)
+@record
 class _Growing:
     """A partition whose rows still come."""
 

@@ -52,6 +52,8 @@ READERS = {
 
 OUT_OF_MEMORY = "Out of Memory"
 """The kind of the error when what a statement holds is more than it may."""
+MEMORY = frozenset({"R716", "R731"})
+"""The codes of the errors of tasks that had too little memory."""
 
 
 class EngineError(RunError):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zql.execution import checksums, kept
-from zql.execution.engine import Engine
+from zql.execution.engine import MEMORY, Engine
 from zql.execution.kept import KeptFile, Part
 from zql.execution.own_formats import format_of
 from zql.execution.report import summed
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SMALLER = re.compile(r",(?: (run fewer workers),)? or lower split_size$")
-MEMORY = frozenset({"R716", "R731"})
-"""The codes of tasks that had too little memory."""
 _MOST_DEPTH = 5
 """A task is done in no more than so many halvings: 32 parts."""
 

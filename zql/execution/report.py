@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from zql.execution.profile import OperatorCount
 from zql.execution.tallies import Number, Tallies, added_up
 from zql.storage.format import WrittenFile
-from zql.tree import node
+from zql.tree import node, record
 
 
-@dataclass(slots=True)
+@record
 class StepCount:
     """What went through a step; `seconds` are its own, `calls` those of Python functions.
 

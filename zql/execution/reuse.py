@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from zql.execution.cache_folder import CacheFolder
@@ -21,6 +21,7 @@ from zql.execution.task import TaskResult, TaskSpec
 from zql.execution.work import Work
 from zql.physical.plan import PhysicalPlan, Stage, StoreTable, WriteFiles
 from zql.storage.remote import shown
+from zql.tree import record
 
 if TYPE_CHECKING:
     from zql.execution.sources import Input
@@ -30,7 +31,7 @@ Results = Mapping[int, Sequence[KeptFile]]
 Tables = Mapping[str, StoredTable]
 
 
-@dataclass(slots=True)
+@record
 class Finished:
     """The tasks of a stage that need not be done, and what is to be noted of the others."""
 

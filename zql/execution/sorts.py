@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from zql.errors import ZqlError
-from zql.execution.engine import OUT_OF_MEMORY, EngineError
-from zql.execution.halving import MEMORY
+from zql.execution.engine import MEMORY, OUT_OF_MEMORY, EngineError
 from zql.execution.partitions import Choice
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib

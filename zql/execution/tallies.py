@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from zql.execution.misfit import show
+from zql.tree import record
 
 Number = int | float
 _MOST = 1e300
@@ -15,7 +15,7 @@ SUFFIXES = {"sum": "", "min": ".min", "max": ".max", "mean": ".mean"}
 """What stands behind a counter's name in a report, by the kind of figure."""
 
 
-@dataclass(slots=True)
+@record
 class Tally:
     """One figure of `kind` sum, min, max or mean: what `count` numbers came to.
 

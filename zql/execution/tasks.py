@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from zql.errors import InternalError, Interrupted, UdfError, ZqlError
 from zql.execution import gpus, kept, loader, worker
 from zql.execution.called import functions_of
-from zql.execution.engine import Engine
+from zql.execution.engine import MEMORY, Engine
 from zql.execution.executor import Executor, InProcess, Job
-from zql.execution.halving import MEMORY, done_in_halves
+from zql.execution.halving import done_in_halves
 from zql.execution.kept import KeptFile
 from zql.execution.locate import input_place
 from zql.execution.own_formats import format_of

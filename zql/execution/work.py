@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.execution.history import keep_end, last_seen
@@ -23,7 +23,7 @@ from zql.execution.settings import Settings
 from zql.execution.temporary_folders import make_folder, remove_folder
 from zql.failpoints import hit
 from zql.storage import files
-from zql.tree import node
+from zql.tree import node, record
 
 BESIDE = ".zql-work"
 """How the names of folders beside targets begin; readers pass over them."""
@@ -68,13 +68,13 @@ class LeftWork:
             if owned is not None:
                 owned.remove()
         self.home.remove()
-        for record in reversed(self.records):
-            if "made" in record:
+        for told in reversed(self.records):
+            if "made" in told:
                 with suppress(OSError):
-                    os.rmdir(record["made"])
+                    os.rmdir(told["made"])
 
 
-@dataclass(slots=True)
+@record
 class Work:
     """The work of one run. Nothing is made before it is needed.
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zql.errors import RunError
-from zql.execution import write_cuts, write_folders, write_shares
+from zql.execution import write_cuts, write_shares
 from zql.execution.called import functions_of
 from zql.execution.engine import EngineError
 from zql.execution.kept import KeptFile
@@ -158,6 +158,8 @@ class WriteRun:
 
     def _way(self, stage: Stage) -> Callable[[Stage], Waiting]:
         if self._target.partition_by:
+            from zql.execution import write_folders
+
             return partial(write_folders.write, self._files)
         return self._from_tasks if is_python(stage) else self._from_sql
 

@@ -6,7 +6,7 @@ Several such items, and plain keys beside them, give every combination of their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 
 from zql.errors import BindError, ErrorList
@@ -19,7 +19,7 @@ from zql.logical.bind_type import is_grouping
 from zql.logical.context import Context
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
-from zql.tree import Node, map_children, walk
+from zql.tree import Node, map_children, record, walk
 
 MOST_SETS = 4096
 """More sets than this are a mistake: each is a grouping of its own."""
@@ -69,7 +69,7 @@ def aggregate_sets(
     return Scope(plan, tuple(Visible(m.name, c) for m, c in zip(both, columns, strict=True)))
 
 
-@dataclass
+@record
 class Groups:
     """The keys found so far, each once, and the sets as their numbers."""
 

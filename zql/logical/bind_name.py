@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from zql.errors import BindError, did_you_mean, nearest
 from zql.expr import expression as ex
@@ -11,7 +11,7 @@ from zql.logical.context import Argument, Context, Given, Open, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax.printer import expression_name
-from zql.tree import walk
+from zql.tree import record, walk
 
 _SESSION_CONSTANTS = {
     "current_date": "today",
@@ -23,7 +23,7 @@ _SESSION_CONSTANTS = {
 """SQL's functions without parentheses, and the names that DuckDB has for them."""
 
 
-@dataclass
+@record
 class NameBinder:
     """Binds names over the scopes in reach, the innermost first.
 

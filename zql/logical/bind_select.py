@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zql.errors import BindError, Interrupted, ZqlError
 from zql.expr import expression as ex
@@ -14,10 +14,10 @@ from zql.logical.context import UNKNOWN, Context, unknown
 from zql.logical.scope import Scope, Visible, matching
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import children, walk
+from zql.tree import children, node, walk
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Made:
     """A column that a select list makes: the user's name, the bound expression, its place."""
 

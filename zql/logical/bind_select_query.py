@@ -8,7 +8,7 @@ ORDER BY also see those; a column of the input wins, but where ORDER BY is a nam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from zql.errors import BindError, ErrorList
@@ -31,7 +31,7 @@ from zql.logical.context import Context
 from zql.logical.grouped_select import Grouping, behind, grouping
 from zql.logical.scope import Scope, Visible
 from zql.syntax import ast
-from zql.tree import Node, map_children, walk
+from zql.tree import Node, map_children, record, walk
 
 
 def select_query(
@@ -99,7 +99,7 @@ def _no_window(expr: ex.Expr, word: str) -> None:
         )
 
 
-@dataclass
+@record
 class _Select:
     """A SELECT whose list is bound; the other clauses follow, then its plan."""
 

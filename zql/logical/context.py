@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from zql.errors import (
@@ -33,7 +33,7 @@ from zql.logical.scope import Names, Scope
 from zql.resources import Resources
 from zql.source import Span
 from zql.syntax import ast
-from zql.tree import Node, rewrite_up
+from zql.tree import Node, node, record, rewrite_up
 
 UNKNOWN = ""
 """The type of a column whose expression had an error: it causes no further ones."""
@@ -45,7 +45,7 @@ TOO_LARGE = "P446"
 T = TypeVar("T")
 
 
-@dataclass
+@record
 class Declarations:
     """What the statements before have declared, by exact name.
 
@@ -71,7 +71,7 @@ class Declarations:
         return Declarations(**dicts, library=self.library)
 
 
-@dataclass
+@record
 class LocalTable:
     """A table that a part of a script knows by name: one of WITH, or a parameter.
 
@@ -83,7 +83,7 @@ class LocalTable:
     instances: list[Scope] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@node
 class Frame:
     """What names mean in the text that is being bound, beside what statements have declared.
 
@@ -98,7 +98,7 @@ class Frame:
     function: str = ""
 
 
-@dataclass(frozen=True)
+@node
 class Place:
     """A text and what its names mean: an expression that moves elsewhere is bound in its own."""
 
@@ -108,14 +108,14 @@ class Place:
     rounds: Mapping[str, Callable[[], Scope]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@node
 class Given:
     """A parameter's value: a bound expression, the same wherever the name stands."""
 
     value: Expr
 
 
-@dataclass(frozen=True)
+@node
 class Open:
     """An expression over the rows of a table function's table, bound where the name stands.
 
@@ -131,7 +131,7 @@ class Open:
 Argument = Given | Open
 
 
-@dataclass
+@record
 class Context:
     """The state of binding one statement."""
 

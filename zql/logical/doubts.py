@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zql.expr import expression as ex
 from zql.expr.functions import PythonFunction
 from zql.logical import plan as lp
 from zql.source import Span
-from zql.tree import walk
+from zql.tree import record, walk
 
 
-@dataclass
+@record
 class Doubts:
     """The warnings of a script so far, each once, with its place behind it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from zql.errors import BindError
@@ -17,10 +17,10 @@ from zql.logical.bind_type import is_grouping
 from zql.logical.context import Context
 from zql.logical.scope import Scope
 from zql.syntax import ast
-from zql.tree import Node, map_children, walk
+from zql.tree import Node, map_children, record, walk
 
 
-@dataclass
+@record
 class Grouping:
     """The groups of a SELECT while its expressions are taken apart.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from zql.errors import BindError, UsageError, did_you_mean, nearest
@@ -14,6 +14,7 @@ from zql.logical.context import Context
 from zql.settings_text import parse_seconds
 from zql.source import Span
 from zql.syntax import ast
+from zql.tree import record
 
 OPTIONS = (
     "library",
@@ -27,7 +28,7 @@ OPTIONS = (
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
-@dataclass
+@record
 class Options:
     """What the options say, and where each of them stands."""
 

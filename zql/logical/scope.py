@@ -7,12 +7,12 @@ value (GoogleSQL pipe syntax, range variables).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from zql.expr.expression import Column
 from zql.logical.plan import LogicalPlan
 from zql.source import Span
-from zql.tree import node
+from zql.tree import node, record
 
 
 @node
@@ -102,7 +102,7 @@ def matching(columns: Iterable[Visible], name: str) -> tuple[Visible, ...]:
     return exact or tuple(v for v in columns if v.name.casefold() == name.casefold())
 
 
-@dataclass
+@record
 class Names:
     """Gives each column of a statement's plan a name of its own, whatever the case."""
 

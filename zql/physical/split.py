@@ -10,7 +10,7 @@ rows does not need all: tasks can do it (`zql/physical/broadcast.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zql.errors import BindError
 from zql.expr import expression as ex
@@ -46,10 +46,10 @@ from zql.physical.plan import (
     resources_in,
     step_columns,
 )
-from zql.tree import Node, children, map_children, walk
+from zql.tree import Node, children, map_children, node, walk
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class _Native:
     """A subtree that is one DuckDB statement."""
 
@@ -60,7 +60,7 @@ class _Native:
         return self.plan.columns
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class _Tasks:
     """Steps over the splits of a source."""
 

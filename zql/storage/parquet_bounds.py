@@ -9,11 +9,14 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from functools import lru_cache
+from math import isnan
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FEW = 4096
+"""So many values are looked at in less time than it takes to load `pyarrow.compute`."""
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
 
@@ -44,8 +47,11 @@ def bounded(paths: Sequence[tuple[str, bool]], table: pa.Table | None = None) ->
 
 
 def _has_no_nan(table: pa.Table | None, path: str) -> bool:
-    import pyarrow.compute as pc
-
     if table is None or "." in path:  # within another column, or one that looks like it
         return False
-    return not pc.any(pc.is_nan(table.column(path))).as_py()
+    column = table.column(path)
+    if len(column) <= _FEW:
+        return not any(value is not None and isnan(value) for value in column.to_pylist())
+    import pyarrow.compute as pc
+
+    return not pc.any(pc.is_nan(column)).as_py()
