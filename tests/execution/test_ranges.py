@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zql.execution import exchange
+from zql.execution import ranges as ranges_module
 from zql.execution.exchange import Exchange, deal
 from zql.execution.ranges import Ranges, Sample, ranges_of
 from zql.expr.expression import Column, SortKey
@@ -97,6 +98,15 @@ def test_a_sample_of_many_rows_is_even():
         sample.add(pa.array(range(start, min(start + 1000, 1 << 20)), pa.int64()))
     ends = [key for key, _ in sample.ranges(8).ends]
     assert ends == [number << 17 for number in range(1, 8)]
+
+
+def test_a_sample_of_long_keys_holds_few_of_them(monkeypatch):
+    monkeypatch.setattr(ranges_module, "_MOST_BYTES", 10_000)
+    sample = Sample()
+    for number in range(64):
+        sample.add(pa.array([b"%03d" % number + b"x" * 997]))
+    assert len(sample._keys) <= 10
+    assert [key[:3] for key, _ in sample.ranges(4).ends] == [b"016", b"032", b"048"]
 
 
 def test_the_first_rows_are_looked_at_where_the_sample_is_too_small():

@@ -24,6 +24,8 @@ Pieces = tuple["pa.RecordBatch", list[int]]
 _OF_A_RANGE = 64
 """So many keys of a sample are enough for a range: it then has up to a third more rows, or less."""
 _MOST_KEYS = 1 << 16
+_MOST_BYTES = 32 << 20
+"""Of keys that are held; those of long texts are as long as the texts."""
 
 
 @node
@@ -64,6 +66,7 @@ class Sample:
 
     def __init__(self) -> None:
         self._keys: list[Key] = []
+        self._bytes = 0
         self._every = 1
         self._next = 0
 
@@ -71,10 +74,14 @@ class Sample:
         """The next rows."""
         at = self._next
         while at < len(keys):
-            self._keys.append(keys[at].as_py())
+            key: Key = keys[at].as_py()
+            self._keys.append(key)
+            self._bytes += _size(key)
             at += self._every
-            if len(self._keys) == _MOST_KEYS:
+            if len(self._keys) == _MOST_KEYS or self._bytes > _MOST_BYTES:
+                at += self._every * (len(self._keys) % 2)  # the next that is of the same distance
                 self._keys, self._every = self._keys[::2], 2 * self._every
+                self._bytes = sum(map(_size, self._keys))
         self._next = at - len(keys)
 
     def from_first(
@@ -105,6 +112,10 @@ def ranges_of(keys: Sequence[Key], parts: int) -> Ranges:
         often = len(list(same)) > 1
         ends += [(key, False), (key, True)] if often else [(key, False)]
     return Ranges(tuple(ends))
+
+
+def _size(key: Key) -> int:
+    return len(key) if isinstance(key, bytes) else 8
 
 
 def _value(scalar: pa.Scalar) -> Key:
