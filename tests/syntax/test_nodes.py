@@ -1,4 +1,4 @@
-"""`node` makes what `dataclass(frozen=True, slots=True)` makes."""
+"""`node` makes what `dataclass(frozen=True, slots=True)` makes; `record` what can be changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from zql.expr import expression as ex
 from zql.syntax import ast
-from zql.tree import Node, node, same_tree
+from zql.tree import Node, node, record, same_tree
 
 
 @node
@@ -117,3 +117,41 @@ def test_same_tree_looks_at_every_compared_field():
     assert not same_tree(one, ast.PathSource(("b",)))
     assert not same_tree(ast.ReturnColumn("a", "INTEGER"), ast.ReturnColumn("a", "BIGINT"))
     assert not same_tree(ex.Literal(1), ex.Literal(True))
+
+
+@record
+class Count:
+    rows: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name):
+        self.rows += 1
+        self.names.append(name)
+
+
+@dataclass(slots=True)
+class StandardCount:
+    rows: int = 0
+    names: list[str] = field(default_factory=list)
+
+    add = Count.add
+
+
+@pytest.mark.parametrize("kind", [Count, StandardCount])
+def test_records_can_be_changed(kind):
+    one, other = kind(), kind(0, [])
+    one.add("a")
+    assert (one.rows, one.names, other.names) == (1, ["a"], [])
+    assert one != other
+    other.add("a")
+    assert one == other
+    del other.rows
+    assert not hasattr(other, "rows")
+    with pytest.raises(AttributeError):
+        one.other = 1
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    twin = pickle.loads(pickle.dumps(one))
+    assert twin == one
+    assert dataclasses.replace(one, rows=7).rows == 7
+    assert repr(one) == f"{kind.__name__}(rows=1, names=['a'])"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any, TypeVar
 
 from zql.errors import (
@@ -67,7 +67,8 @@ class Declarations:
 
     def copy(self) -> Declarations:
         """The same names, to which others can be added."""
-        dicts = {n: dict(v) for n, v in vars(self).items() if n != "library"}
+        names = [item.name for item in fields(self) if item.name != "library"]
+        dicts = {name: dict(getattr(self, name)) for name in names}
         return Declarations(**dicts, library=self.library)
 
 
