@@ -172,20 +172,30 @@ class Publisher:
             self._take_back()
             outputs = self._still_free(outputs)
             done = [*kept, *(_finished(path, file) for path, file in outputs)]
+            old = self._replaceable() - {file.path for file in done}
             self._note(outputs)
             with self._all_or_none(outputs):
                 self._write_manifest(list(kept), columns, finished=False)
                 pairs = [(file.path, path) for path, file in outputs]
                 files.publish_all(pairs, self._storage_options)
             hit("files_named")
-            if self.target.mode == "overwrite":
-                old = self._existing.keys() - {file.path for file in done}
-                old |= self._in_other_folders() - {file.path for file in done}
-                for path in old:
-                    files.remove(path, self._storage_options)
-                self._remove_folders({os.path.dirname(path) for path in old})
+            for path in old:
+                files.remove(path, self._storage_options)
+            self._remove_folders({os.path.dirname(path) for path in old})
             self._write_manifest(done, columns, finished=True)
         return done
+
+    def _replaceable(self) -> set[str]:
+        """Files that are gone afterwards, unless they are among the outputs: of this plan's own
+        there may be fewer now.
+        """
+        match self.target.mode:
+            case "append":
+                return set()
+            case "overwrite":
+                return self._existing.keys() | self._in_other_folders()
+            case _:
+                return self._existing.keys() & self._mine().keys()
 
     @contextmanager
     def _all_or_none(self, outputs: Sequence[tuple[str, KeptFile]]) -> Iterator[None]:

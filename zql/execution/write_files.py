@@ -111,16 +111,16 @@ class OutputFiles:
         return waiting(list(zip(paths, files, strict=True)), list(kept.values()))
 
     def named(self, files: Sequence[KeptFile], sources: Sequence[Sources] = ()) -> Waiting:
-        """All shards, of which those that an earlier run left stay; `sources` are their parts."""
-        count = len(files)
-        self.publisher.sources = dict(zip(self.paths(range(count), count), sources, strict=False))
-        listed = self.publisher.listed_shards()
-        stay = self.publisher.kept(count) if listed == count else {}
-        named = list(zip(self.paths(range(count), count), files, strict=True))
-        new = [item for n, item in enumerate(named) if n not in stay]
-        for path, _ in new:
+        """All shards, made anew; `sources` are their parts.
+
+        Those that an earlier run left are replaced, too: its rows may have come in another order,
+        so that a row of one of its files may be in another one now.
+        """
+        paths = self.paths(range(len(files)), len(files))
+        self.publisher.sources = dict(zip(paths, sources, strict=False))
+        for path in paths:
             self.publisher.folder_for(path)
-        return waiting(new, list(stay.values()))
+        return waiting(list(zip(paths, files, strict=True)))
 
     def put_together(
         self, pieces: Sequence[KeptFile], columns: Sequence[Column], form: FileOutput
