@@ -67,6 +67,19 @@ def test_ranges_that_were_sampled_wrong_are_dealt_once_more(tmp_path):
     assert rows["ticket"].to_pylist() == sorted(keys)
 
 
+def test_ranges_of_rows_that_are_wide_for_some_keys_have_as_many_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "PIECE_BYTES", 1 << 12)
+    keys = [f"{n * 7919 % 4096:04}".encode() for n in range(4096)]
+    texts = ["x" * (2000 if b"2000" <= key < b"2100" else 1) for key in keys]
+    table = pa.table({"ticket": pa.array(keys, pa.binary()), "text": texts})
+    batches, held = table.to_batches(max_chunksize=512), 16 << 10
+    found = deal(batches, table.schema, SPREAD, str(tmp_path / "x"), 16 * held, Ranges(()))
+    assert len(found.paths) == 2
+    assert max(p.bytes for p in found.partitions) <= 2 * held
+    rows = pa.Table.from_batches(found.batches(0, 4096))
+    assert rows["ticket"].to_pylist() == sorted(keys)
+
+
 def test_a_key_of_many_rows_has_a_range_of_its_own_which_is_never_held(tmp_path, monkeypatch):
     monkeypatch.setattr(exchange, "PIECE_BYTES", 1 << 10)
     keys = [b"hot" if n % 2 else f"{n:04}".encode() for n in range(4096)]

@@ -237,7 +237,7 @@ def _in_smaller_ranges(exchange: Exchange, schema: pa.Schema) -> Exchange:
                 continue
             sample = Sample()
             for place in each.batches:
-                sample.add(reader.get_batch(place).column(ticket))
+                sample.add_by_bytes(reader.get_batch(place), ticket)
             ranges = sample.ranges(-(-2 * each.bytes // held))
             smaller = [Partition(file=1, alike=ranges.is_of_one(n)) for n in range(ranges.parts)]
             rows = (reader.get_batch(place) for place in each.batches)

@@ -23,6 +23,8 @@ Pieces = tuple["pa.RecordBatch", list[int]]
 
 _OF_A_RANGE = 64
 """So many keys of a sample are enough for a range: it then has up to a third more rows, or less."""
+_LEAST_DISTANCE = 1 << 10
+_VALUE_BYTES = 8
 _MOST_KEYS = 1 << 16
 _MOST_BYTES = 32 << 20
 """Of keys that are held; those of long texts are as long as the texts."""
@@ -72,17 +74,31 @@ class Sample:
 
     def add(self, keys: pa.Array) -> None:
         """The next rows."""
-        at = self._next
-        while at < len(keys):
-            key: Key = keys[at].as_py()
-            self._keys.append(key)
-            self._bytes += _size(key)
-            at += self._every
-            if len(self._keys) == _MOST_KEYS or self._bytes > _MOST_BYTES:
-                at += self._every * (len(self._keys) % 2)  # the next that is of the same distance
-                self._keys, self._every = self._keys[::2], 2 * self._every
-                self._bytes = sum(map(_size, self._keys))
-        self._next = at - len(keys)
+        while self._next < len(keys):
+            at, self._next = self._next, self._next + self._every
+            self._take(keys[at].as_py())
+        self._next -= len(keys)
+
+    def add_by_bytes(self, rows: pa.RecordBatch, ticket: str) -> None:
+        """The next rows, of which the distances are in bytes: ranges have about as many each."""
+        import pyarrow.compute as pc
+
+        keys, ends = rows.column(ticket), pc.cumulative_sum(_widths(rows))
+        if self._every == 1:
+            self._every = _LEAST_DISTANCE
+        while (at := bisect_right(ends, self._next, key=_number)) < len(keys):
+            self._next += self._every
+            self._take(keys[at].as_py())
+        self._next -= ends[-1].as_py() if len(ends) else 0
+
+    def _take(self, key: Key) -> None:
+        self._keys.append(key)
+        self._bytes += _size(key)
+        if len(self._keys) == _MOST_KEYS or self._bytes > _MOST_BYTES:
+            # The next one is at an even distance from the last that stays.
+            self._next += self._every * (len(self._keys) % 2)
+            self._keys, self._every = self._keys[::2], 2 * self._every
+            self._bytes = sum(map(_size, self._keys))
 
     def from_first(
         self, batches: Iterator[pa.RecordBatch], ticket: str, parts: int, most: int
@@ -112,6 +128,24 @@ def ranges_of(keys: Sequence[Key], parts: int) -> Ranges:
         often = len(list(same)) > 1
         ends += [(key, False), (key, True)] if often else [(key, False)]
     return Ranges(tuple(ends))
+
+
+def _widths(rows: pa.RecordBatch) -> pa.Array:
+    """About how many bytes each row has: those of its texts, and some for every other value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    widths = pa.repeat(pa.scalar(_VALUE_BYTES * rows.num_columns, pa.int64()), rows.num_rows)
+    is_ = pa.types
+    for column in rows.columns:
+        if is_.is_string(column.type) or is_.is_binary(column.type):
+            widths = pc.add(widths, pc.fill_null(pc.binary_length(column), 0))
+    return widths
+
+
+def _number(scalar: pa.Scalar) -> int:
+    number: int = scalar.as_py()
+    return number
 
 
 def _size(key: Key) -> int:
