@@ -210,8 +210,10 @@ def test_memory_that_is_not_enough_for_a_sort_is_for_its_ranges(tmp_path, monkey
         with pytest.raises(Exception, match="memory") as error:
             session.run(text.format("whole"))
         assert "partitions" in error.value.hint
-        session.set("partitions", 16)
-        session.run(text.format("ranges"))
-        found = session.query("FROM 'ranges.parquet'").to_arrow()["k"].to_pylist()
-    assert len(found) == 20000
-    assert found == sorted(found)
+        for parts, name in ((16, "ranges"), ("auto", "after all")):
+            session.set("partitions", parts)
+            report = session.run(text.format(name))
+            assert [stage.id for stage in report.stages] == ([1, 2] if parts == 16 else [1, 1])
+            found = session.query(f"FROM '{name}.parquet'").to_arrow()["k"].to_pylist()
+            assert len(found) == 20000
+            assert found == sorted(found)

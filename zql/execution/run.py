@@ -122,7 +122,12 @@ class Run:
             for policy in (*policies_of(stage), *_reading(stage))
         }
         self.exchanges = Exchanges(self)
-        self.sorts = Sorts(self.exchanges.choose_ranges, self.keep, self.exchanges.deal)
+        self.sorts = Sorts(
+            self.exchanges.choose_ranges,
+            self.keep,
+            self.exchanges.deal,
+            may_cut=host.settings.partitions is None,
+        )
         self._looked: dict[int, int] = {}
         self.reports: list[StageReport] = []
         self.tallies: Tallies = {}

@@ -16,10 +16,13 @@ from zql.execution.partitions import Choice
 from zql.execution.settings import Settings
 from zql.execution.sizes import mib
 from zql.logical.plan import Shared
-from zql.physical.dealt import sorted_alone, sorted_whole
+from zql.physical.dealt import cut_at_sort, sorted_alone, sorted_whole
 from zql.physical.plan import RunSql, Stage
 
 T = TypeVar("T")
+
+_PARTS = 64
+"""Of rows that turned out to be more than memory; the exchange has more where they are many."""
 
 
 def choice(size: int, settings: Settings) -> Choice:
@@ -40,11 +43,17 @@ class Sorts:
         choose: Callable[[Stage], Choice],
         keep: Callable[[Stage], object],
         deal: Callable[[Stage], None],
+        *,
+        may_cut: bool,
     ) -> None:
-        """`choose` says whether the rows of a stage are dealt; `keep` and `deal` do a stage."""
+        """`choose` says whether the rows of a stage are dealt; `keep` and `deal` do a stage.
+
+        With `may_cut` a sort of which the plan did not think that it might be large is dealt, too.
+        """
         self._choose = choose
         self._keep_rows = keep
         self._deal = deal
+        self._may_cut = may_cut
         self._left: dict[int, Stage] = {}
         """Stages whose rows are not dealt out: who reads them sorts them."""
 
@@ -75,13 +84,15 @@ class Sorts:
     def done(self, stage: Stage, do: Callable[[Stage], T]) -> T:
         """What is done with a stage; where memory is not enough for sorts, range by range."""
         whole = self.whole(stage)
-        if whole is stage:
-            return do(stage)
         try:
             return do(whole)
         except ZqlError as error:
-            if not _is_of_memory(error):
+            cut = cut_at_sort(whole, _PARTS) if whole is stage and self._may_cut else None
+            if not _is_of_memory(error) or (whole is stage and cut is None):
                 raise
+        if cut is not None:
+            stage, rows = cut
+            self._deal(rows)
         for number in stage.inputs:
             if number in self._left:
                 self._deal(self._left.pop(number))

@@ -17,6 +17,7 @@ from zql.logical import plan as lp
 from zql.logical.scope import Names
 from zql.optimizer.facts import columns_of, is_volatile, unused_names
 from zql.optimizer.held_states import sees_rows_once
+from zql.optimizer.rules.partition_sorts import can_be_ranged
 from zql.physical.plan import Keep, RunSql, Spread, Stage
 from zql.resources import most
 from zql.tree import Node, map_children
@@ -104,6 +105,28 @@ def sorted_whole(stage: Stage, rows: Stage) -> Stage:
         steps = (RunSql(lp.Shared(step.plan, tables)),)
     asked = most(each.resources for each in (stage, rows) if each.resources is not None)
     return replace(stage, steps=steps, row_local=False, resources=asked)
+
+
+def cut_at_sort(stage: Stage, parts: int) -> tuple[Stage, Stage] | None:
+    """A statement that ends in a sort as two stages: what reads ranges, and what deals rows to so
+    many `parts` of them, under the same number. None where it does not end in one.
+    """
+    plan = stage.steps[0].plan if isinstance(stage.steps[0], RunSql) else None
+    above: list[lp.Project | lp.Filter | lp.Unnest] = []
+    sort = plan
+    while isinstance(sort, lp.Project | lp.Filter | lp.Unnest):
+        above.append(sort)
+        sort = sort.input
+    if stage.source is not None or not isinstance(sort, lp.Sort) or sort.shuffles:
+        return None
+    if not can_be_ranged(sort):
+        return None
+    project, spread = ranged(replace(sort, parts=parts), sort.input)
+    rows = Stage(stage.id, None, (RunSql(project),), Keep(spread=spread), resources=stage.resources)
+    read: lp.LogicalPlan = lp.StageResult(stage.id, sort.columns)
+    for each in reversed(above):
+        read = lp.with_input(each, read)
+    return replace(stage, steps=(RunSql(read),), row_local=False), rows
 
 
 def _sort_of(rows: Stage) -> tuple[lp.Sort, tuple[tuple[str, lp.LogicalPlan], ...]]:
