@@ -88,6 +88,8 @@ def test_secrets_are_not_remembered(zql, tmp_path):
 def test_clean_removes_what_the_dead_have_left(zql, tmp_path):
     killed(tmp_path)
     assert list((tmp_path / "out").glob(".zql-work-*"))
+    told = {zql("clean", "--dry-run", *more).stderr for more in ((), ("--temp-dir", ".tmp"))}
+    assert len(told) == 1, "the same folder under another name is the same"
     done = zql("clean", "--dry-run")
     assert "would remove FOLDER/out/.zql-work-NUMBER: work of a dead run, SIZE" in shown(done)
     assert list((tmp_path / "out").glob(".zql-work-*"))

@@ -41,7 +41,7 @@ def left_overs(
     none.
     """
     yield from _semaphores(frozenset(pids))
-    for place in dict.fromkeys(places):
+    for place in dict.fromkeys(map(_absolute, places)):
         for prefix in (BESIDE, KEPT):
             for path in found(place, prefix):
                 owned = OwnedFolder.take(path)
@@ -60,6 +60,11 @@ def left_overs(
         for path, size in CacheFolder(cache).old(days):
             what = f"a result that was not used for {days:g} days"
             yield LeftOver(path, size, what, partial(remove_folder, path))
+
+
+def _absolute(place: str) -> str:
+    """One name for a folder; addresses of object stores stay."""
+    return place if "://" in place else os.path.abspath(place)
 
 
 def _semaphores(pids: frozenset[int]) -> Iterator[LeftOver]:
