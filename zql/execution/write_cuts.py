@@ -83,7 +83,7 @@ def shuffled(outputs: OutputFiles, stage: Stage, size: int) -> Waiting:
         with outputs.run.native(reading(stage)) as native:
             files = native.write_cuts([outputs.output(path) for path in paths], found)
         outputs.run.report(stage, count, rows, began, native, sum(f.bytes for f in files))
-    return outputs.gathered(paths, files, columns_of(stage), {})
+    return outputs.gathered(paths, files, columns_of(stage), None)
 
 
 def from_exchange(

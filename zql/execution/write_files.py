@@ -99,28 +99,43 @@ class OutputFiles:
         paths: Sequence[str],
         files: Sequence[KeptFile],
         columns: Sequence[Column],
-        kept: Mapping[int, WrittenFile],
+        kept: Mapping[int, WrittenFile] | None,
     ) -> Waiting:
-        """The files of shards, those that are small put together, unless shards are kept."""
+        """The files of shards, those that are small put together, unless shards are kept.
+
+        `kept` is None where the rows come in another order each time: then no file stays.
+        """
         if not kept and files and can_gather(self.target):
             file_size = self.run.host.settings.file_size
             sources = [self.publisher.sources.get(path, ()) for path in paths]
             found = gathered(files, sources, columns, self.output(paths[0]), file_size)
             if len(found) < len(files):
-                return self.named([file for file, _ in found], [each for _, each in found])
-        return waiting(list(zip(paths, files, strict=True)), list(kept.values()))
+                made, sources = [file for file, _ in found], [each for _, each in found]
+                return self.named(made, sources, same_rows=kept is not None)
+        return waiting(list(zip(paths, files, strict=True)), list((kept or {}).values()))
 
-    def named(self, files: Sequence[KeptFile], sources: Sequence[Sources] = ()) -> Waiting:
+    def named(
+        self,
+        files: Sequence[KeptFile],
+        sources: Sequence[Sources] = (),
+        *,
+        same_rows: bool = False,
+    ) -> Waiting:
         """All shards, made anew; `sources` are their parts.
 
-        Those that an earlier run left are replaced, too: its rows may have come in another order,
-        so that a row of one of its files may be in another one now.
+        Those that an earlier run left stay if each has the `same_rows` as before. Else its rows may
+        have come in another order, so that a row of one of its files may be in another one now.
         """
         paths = self.paths(range(len(files)), len(files))
         self.publisher.sources = dict(zip(paths, sources, strict=False))
-        for path in paths:
+        stay: dict[int, WrittenFile] = {}
+        if same_rows and self.publisher.listed_shards() == len(files):
+            stay = self.publisher.kept(len(files))
+        named = list(zip(paths, files, strict=True))
+        new = [item for number, item in enumerate(named) if number not in stay]
+        for path, _ in new:
             self.publisher.folder_for(path)
-        return waiting(list(zip(paths, files, strict=True)))
+        return waiting(new, list(stay.values()))
 
     def put_together(
         self, pieces: Sequence[KeptFile], columns: Sequence[Column], form: FileOutput
